@@ -1,0 +1,2 @@
+//! The program leasehold.
+fn main() {}
