@@ -134,6 +134,14 @@ pub enum Retry {
     Never,
 }
 
+/// Equal if they tell the same story; causes are not compared, for most cannot be.
+impl PartialEq for StoreError {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.kind, self.verb, &self.store, &self.lease)
+            == (&other.kind, other.verb, &other.store, &other.lease)
+    }
+}
+
 impl StoreError {
     /// A failure of `verb` on `store`, whose address must hold no secret.
     #[must_use]

@@ -6,13 +6,18 @@
 //! # Map
 //! * Words: [`LeaseName`], [`ReplicaId`], [`Fence`], [`Bid`] and [`Claim`], [`Note`], [`Predecessor`], [`TraceContext`].
 //! * Time: [`Clock`] and [`Moment`], [`Timing`] with its checked triangle.
+//! * Machines: [`campaign`] (wanting a lease), [`tenure`] (having one), [`backoff`]. What they prove to a holder:
+//!   [`Grant`], [`Permit`], [`Standing`], [`Lost`].
 //! * The contract of a store: [`store`] (rules and traits), [`outcome`] (its answers), [`StoreError`], [`LeaseRecord`],
 //!   [`Watch`], [`Traits`].
 
+pub mod backoff;
+pub mod campaign;
 pub mod claim;
 pub mod clock;
 pub mod error;
 pub mod fence;
+pub mod grant;
 pub mod mail;
 pub mod name;
 pub mod note;
@@ -20,7 +25,9 @@ pub mod outcome;
 pub mod predecessor;
 pub mod record;
 pub mod roster;
+pub mod standing;
 pub mod store;
+pub mod tenure;
 pub mod timing;
 pub mod trace;
 pub mod traits;
@@ -30,6 +37,7 @@ pub use claim::{AttemptId, Bid, Claim};
 pub use clock::{BootClock, Clock, ManualClock, Moment, TokioClock};
 pub use error::{Retry, StoreError, StoreErrorKind, Verb};
 pub use fence::{Fence, FenceRangeError};
+pub use grant::{Grant, Permit};
 pub use mail::{Envelope, Inbox};
 pub use name::{LeaseName, NameError, ReplicaId, ResourceName};
 pub use note::{Note, NoteTooLarge};
@@ -37,6 +45,7 @@ pub use outcome::{Acquire, Admit, Force, Granted, Held, NotHolder, Release, Rene
 pub use predecessor::{Ended, Fate, Predecessor};
 pub use record::{LeaseRecord, LeaseState};
 pub use roster::Candidacy;
+pub use standing::{JeopardyCause, Lost, LostCause, Standing};
 pub use store::{
     BoxFuture, FenceGate, Finding, GateGuard, LeaseStore, Mail, Parting, Renewal, Roster, Severity,
     SharedStore, Store,

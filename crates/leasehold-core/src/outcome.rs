@@ -4,7 +4,7 @@ use crate::{Claim, Fence, Note, Predecessor, ReplicaId, StoreError};
 use std::time::Duration;
 
 /// The answer to a bid.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Acquire {
     /// The bid became a claim.
@@ -45,7 +45,7 @@ pub struct Held {
 }
 
 /// The answer to one renewal.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Renew {
     /// The claim lives on.
@@ -62,7 +62,7 @@ pub enum Renew {
 }
 
 /// The answer to a release.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Release {
     /// The claim is over, as asked.
@@ -76,7 +76,7 @@ pub enum Release {
 }
 
 /// The answer to a forced release.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Force {
     /// The claim that was ended.
@@ -104,7 +104,7 @@ pub struct NotHolder {
 }
 
 /// The answer of a fenced resource.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Admit {
     /// At least as high as every fence accepted before; it is now the highest.

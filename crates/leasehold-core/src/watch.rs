@@ -28,7 +28,7 @@ impl Scope {
 }
 
 /// What a watcher sees.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Sighting {
     /// The present state of one lease: once at the beginning for each existing lease, after each change, and again
     /// after a broken subscription was restored. States that follow each other faster than they are read are

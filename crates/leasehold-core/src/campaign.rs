@@ -1,0 +1,381 @@
+//! Wanting a lease: when to bid, when to wait, when to give up.
+//!
+//! ```text
+//!           ┌───────────────── its turn came ────────────────── InTurn
+//!           ▼                                                      ▲
+//!  begin ─► Bidding ── held ──► Waiting ── its expiry ──► Looking ─┤ vacant
+//!           │  ▲  │                ▲  └─────── a sighting ─────────┘
+//!   granted │  │  │ refused,       └──────── still held ── Looking, InTurn
+//!           ▼  │  ▼ unknown
+//!          Won └─ Pausing
+//! ```
+//!
+//! Waiters do not poll: they sleep until a sighting, or until the store's own expiry of the incumbent. At a vacancy
+//! the first of the roster bids at once and the others follow one step apart, so N waiters make O(1) attempts.
+
+use crate::{
+    Fence, Granted, Held, LeaseRecord, LeaseState, Moment, ReplicaId, Retry, StoreError, Timing,
+    backoff::Backoff,
+};
+use std::time::Duration;
+
+/// How long to want it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// One attempt: somebody else's holding is an answer.
+    Try,
+    /// Until this moment.
+    Until(Moment),
+    /// For ever.
+    Forever,
+}
+
+/// What is wanted, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    /// The replica that wants it.
+    pub me: ReplicaId,
+    /// The durations of the lease.
+    pub timing: Timing,
+    /// How long to want it.
+    pub patience: Patience,
+    /// One step of the order in which waiters follow each other into a vacancy: what a waiter usually needs to hear
+    /// that somebody took it.
+    pub stride: Duration,
+    /// The highest fence of the name that this process has ever seen.
+    pub floor: Option<Fence>,
+    /// Repeats the jitter.
+    pub seed: u64,
+}
+
+/// What happens to a campaign.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The moment asked for by [`Action::WakeAt`] has come, or any other; waking too early or too often does no harm.
+    Wake,
+    /// The answer to the bid sent at `sent`.
+    Answered {
+        /// When its request was sent.
+        sent: Moment,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A state of the lease was seen, by the watch or by [`Action::Look`].
+    Sighted(LeaseRecord),
+    /// Looking failed.
+    LookFailed(StoreError),
+    /// Our place in the roster: how many candidates are before us.
+    Ranked(usize),
+}
+
+/// The answer to a bid.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Granted.
+    Granted(Granted),
+    /// Somebody else's, or reserved for an heir.
+    Held(Held),
+    /// Certainly nothing happened.
+    Refused(StoreError),
+    /// Perhaps granted: the same attempt must be repeated or undone.
+    Unknown(StoreError),
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Send a bid.
+    Bid {
+        /// Whether it is a new attempt with a new attempt id. If not, the last attempt is repeated with its own id,
+        /// to learn what became of it.
+        fresh: bool,
+        /// The highest fence ever seen.
+        floor: Option<Fence>,
+    },
+    /// Read the lease's state.
+    Look,
+    /// Enter the roster, since there is something to wait for.
+    Enlist,
+    /// Send [`Event::Wake`] at this moment. The latest one counts.
+    WakeAt(Moment),
+    /// The lease is ours. The last action.
+    Won {
+        /// When the granted request was sent.
+        sent: Moment,
+        /// The grant.
+        granted: Granted,
+    },
+    /// Release what the last attempt may have got: nobody will use it. Others follow.
+    Undo,
+    /// No more. The last action.
+    GiveUp(Defeat),
+}
+
+/// Why a campaign ended without the lease.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Defeat {
+    /// Somebody else has it, and only one attempt was asked for.
+    #[error("replica {} holds it under fence {} for another {:?}", .0.by, .0.fence, .0.remaining)]
+    Busy(Held),
+    /// The time to wait is over.
+    #[error("it was not won in the time to wait; {}", .last.as_ref().map_or_else(|| "no answer came".to_owned(), ToString::to_string))]
+    TimedOut {
+        /// The last thing that was known.
+        last: Option<Obstacle>,
+    },
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// What stood in the way last.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// Somebody held it.
+    #[error("replica {} holds it under fence {}", .0.by, .0.fence)]
+    Held(Held),
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// Wanting a lease.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Campaign {
+    me: ReplicaId,
+    timing: Timing,
+    // Whether somebody else's holding ends the campaign.
+    once: bool,
+    end: Option<Moment>,
+    phase: Phase,
+    // How many candidates are before us; none as far as we know.
+    rank: usize,
+    // One step of the order in which waiters follow each other into a vacancy.
+    stride: Duration,
+    floor: Option<Fence>,
+    enlisted: bool,
+    last: Option<Obstacle>,
+    backoff: Backoff,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    Bidding,
+    /// Nothing to do before `until`, then bid; `unsettled` if the last attempt's fate is unknown.
+    Pausing {
+        until: Moment,
+        unsettled: bool,
+    },
+    /// Held by another until about `expiry`.
+    Waiting {
+        expiry: Moment,
+    },
+    /// Past that expiry: was it renewed, or is it vacant?
+    Looking,
+    /// Vacant, and we let the candidates before us go first.
+    InTurn {
+        at: Moment,
+    },
+    Over,
+}
+
+/// Ranks behind this one share a time window: a vacancy must not stay open for the sake of order.
+const MAX_STRIDES: u32 = 16;
+
+impl Campaign {
+    /// Begins a campaign: the first actions bid.
+    #[must_use]
+    pub fn begin(wish: Wish) -> (Self, Vec<Action>) {
+        let Wish { me, timing, patience, stride, floor, seed } = wish;
+        let base = Duration::from_millis(100).min(timing.ttl());
+        let campaign = Self {
+            me,
+            timing,
+            once: patience == Patience::Try,
+            end: if let Patience::Until(end) = patience { Some(end) } else { None },
+            phase: Phase::Bidding,
+            rank: 0,
+            stride,
+            floor,
+            enlisted: false,
+            last: None,
+            backoff: Backoff::new(base, Duration::from_secs(5).max(base), seed),
+        };
+        let mut todo = vec![Action::Bid { fresh: true, floor }];
+        campaign.arm(&mut todo);
+        (campaign, todo)
+    }
+
+    /// The highest fence seen so far.
+    #[must_use]
+    pub const fn floor(&self) -> Option<Fence> {
+        self.floor
+    }
+
+    /// Whether the fate of the last attempt is unknown: whoever abandons the campaign now must undo it.
+    #[must_use]
+    pub const fn is_unsettled(&self) -> bool {
+        matches!(self.phase, Phase::Bidding | Phase::Pausing { unsettled: true, .. })
+    }
+
+    /// Takes one event, and says what is to be done. An ended campaign does nothing more.
+    pub fn step(&mut self, now: Moment, event: Event) -> Vec<Action> {
+        let mut todo = Vec::new();
+        if self.phase == Phase::Over {
+            return todo;
+        }
+        match event {
+            Event::Answered { sent, answer } => self.answered(now, sent, answer, &mut todo),
+            Event::Sighted(record) => self.sighted(now, &record, &mut todo),
+            Event::LookFailed(error) if self.phase == Phase::Looking => {
+                self.last = Some(Obstacle::Store(error));
+                self.phase = Phase::Waiting { expiry: now.after(self.backoff.next_delay()) };
+            }
+            Event::LookFailed(_) => {}
+            Event::Ranked(rank) => self.rank = rank,
+            Event::Wake => {}
+        }
+        self.settle(now, &mut todo);
+        todo
+    }
+
+    fn answered(&mut self, now: Moment, sent: Moment, answer: Answer, todo: &mut Vec<Action>) {
+        if self.phase != Phase::Bidding {
+            return;
+        }
+        match answer {
+            Answer::Granted(granted) => {
+                self.seen(granted.claim.fence);
+                let trust = granted.remaining.min(self.timing.ttl()).saturating_sub(self.timing.margin());
+                if now < sent.after(trust) {
+                    self.phase = Phase::Over;
+                    todo.push(Action::Won { sent, granted });
+                } else {
+                    // The answer took longer than its lease is worth: a late yes is a no.
+                    todo.push(Action::Undo);
+                    let until = now.after(self.backoff.next_delay());
+                    self.phase = Phase::Pausing { until, unsettled: false };
+                }
+            }
+            Answer::Held(held) => {
+                self.backoff.reset();
+                self.seen(held.fence);
+                let expiry = now.after(held.remaining);
+                self.last = Some(Obstacle::Held(held.clone()));
+                if self.once {
+                    self.give_up(Defeat::Busy(held), todo);
+                    return;
+                }
+                self.phase = Phase::Waiting { expiry };
+                if !self.enlisted {
+                    self.enlisted = true;
+                    todo.push(Action::Enlist);
+                }
+            }
+            Answer::Refused(error) => self.obstructed(now, error, false, todo),
+            Answer::Unknown(error) => self.obstructed(now, error, true, todo),
+        }
+    }
+
+    fn obstructed(&mut self, now: Moment, error: StoreError, unsettled: bool, todo: &mut Vec<Action>) {
+        self.last = Some(Obstacle::Store(error.clone()));
+        if !unsettled && (error.retry() == Retry::Never || self.once) {
+            self.give_up(Defeat::Store(error), todo);
+            return;
+        }
+        // A single try still settles what it began: it asks a few times, for as long as one lease lasts.
+        if self.once && self.end.is_none() {
+            self.end = Some(now.after(self.timing.ttl()));
+        }
+        self.phase = Phase::Pausing { until: now.after(self.backoff.next_delay()), unsettled };
+    }
+
+    fn sighted(&mut self, now: Moment, record: &LeaseRecord, todo: &mut Vec<Action>) {
+        if let Some(fence) = record.counter {
+            self.seen(fence);
+        }
+        if !matches!(self.phase, Phase::Waiting { .. } | Phase::Looking | Phase::InTurn { .. }) {
+            return;
+        }
+        let (by, fence, reserved) = match &record.state {
+            LeaseState::Held { claim, .. } => (claim.replica.clone(), Some(claim.fence), false),
+            LeaseState::Reserved { heir, .. } if *heir != self.me => (heir.clone(), record.counter, true),
+            // Reserved for us: nobody else is granted, so nobody needs to be let through first.
+            LeaseState::Reserved { .. } => return self.bid(true, todo),
+            LeaseState::Vacant => {
+                // A vacancy seen again must not push our turn back.
+                if !matches!(self.phase, Phase::InTurn { .. }) {
+                    self.phase = Phase::InTurn { at: now.after(self.turn()) };
+                }
+                return;
+            }
+        };
+        let remaining = record.remaining();
+        if let Some(fence) = fence {
+            self.last = Some(Obstacle::Held(Held { by, fence, remaining, reserved }));
+        }
+        self.phase = Phase::Waiting { expiry: now.after(remaining) };
+    }
+
+    /// How long we let others go first.
+    fn turn(&mut self) -> Duration {
+        let steps = u32::try_from(self.rank).unwrap_or(u32::MAX);
+        if steps == 0 {
+            return Duration::ZERO;
+        }
+        let spread = if steps > MAX_STRIDES { self.stride * MAX_STRIDES } else { self.stride / 2 };
+        self.stride * steps.min(MAX_STRIDES) + self.backoff.jitter(spread)
+    }
+
+    fn settle(&mut self, now: Moment, todo: &mut Vec<Action>) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        if self.end.is_some_and(|end| now >= end) {
+            if self.is_unsettled() {
+                todo.push(Action::Undo);
+            }
+            let last = self.last.take();
+            self.give_up(Defeat::TimedOut { last }, todo);
+            return;
+        }
+        match self.phase {
+            Phase::Pausing { until, unsettled } if now >= until => self.bid(!unsettled, todo),
+            Phase::InTurn { at } if now >= at => self.bid(true, todo),
+            Phase::Waiting { expiry } if now >= expiry => {
+                self.phase = Phase::Looking;
+                todo.push(Action::Look);
+            }
+            _ => {}
+        }
+        self.arm(todo);
+    }
+
+    fn bid(&mut self, fresh: bool, todo: &mut Vec<Action>) {
+        self.phase = Phase::Bidding;
+        todo.push(Action::Bid { fresh, floor: self.floor });
+    }
+
+    fn arm(&self, todo: &mut Vec<Action>) {
+        let due = match self.phase {
+            Phase::Pausing { until: at, .. } | Phase::Waiting { expiry: at } | Phase::InTurn { at } => {
+                Some(at)
+            }
+            Phase::Bidding | Phase::Looking | Phase::Over => None,
+        };
+        if let Some(at) = due.into_iter().chain(self.end).min() {
+            todo.push(Action::WakeAt(at));
+        }
+    }
+
+    fn seen(&mut self, fence: Fence) {
+        self.floor = self.floor.max(Some(fence));
+    }
+
+    fn give_up(&mut self, defeat: Defeat, todo: &mut Vec<Action>) {
+        self.phase = Phase::Over;
+        todo.push(Action::GiveUp(defeat));
+    }
+}

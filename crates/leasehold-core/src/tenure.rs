@@ -1,0 +1,278 @@
+//! Having a lease: when to renew, when to worry, when it is over.
+//!
+//! ```text
+//!             renewed                    renewed
+//!            ┌───────┐                ┌───────────┐
+//!            ▼       │   failed       │           ▼
+//!  begin ─► Held ────┴─────────────► Jeopardy ──► Held
+//!            │                        │
+//!            │ not the holder         │ end of trust · not the holder
+//!            └──────────► Over ◄──────┘
+//! ```
+//!
+//! Pure: the time comes with each event, and what is to be done comes back as actions. The renewer drives it.
+
+use crate::{
+    Moment, NotHolder, StoreError, StoreErrorKind, Timing, Verb,
+    backoff::Backoff,
+    standing::{JeopardyCause, LostCause, Standing},
+};
+use std::time::Duration;
+
+/// What happens to a tenure.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The moment asked for by [`Action::WakeAt`] has come, or any other; waking too early or too often does no harm.
+    Wake,
+    /// An answer to the renewal sent at `sent`.
+    Answered {
+        /// When its request was sent.
+        sent: Moment,
+        /// The answer.
+        answer: Answer,
+    },
+    /// The worker showed that it moves.
+    Pulse,
+    /// A fenced resource has accepted a higher fence.
+    Outranked(crate::Stale),
+}
+
+/// The answer to a renewal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Renewed; what the store says is left.
+    Renewed {
+        /// Time left by the store's clock.
+        remaining: Duration,
+    },
+    /// The claim is over.
+    NotHolder(NotHolder),
+    /// No success: refused, or unknown. Neither renews anything (invariant I7).
+    Failed(StoreError),
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Send a renewal now, and do not wait for its answer longer than `give_up_after`.
+    Renew {
+        /// The bound on this attempt.
+        give_up_after: Duration,
+    },
+    /// Trust moved to this moment.
+    Extend(Moment),
+    /// Tell the observers.
+    Announce(Standing),
+    /// Tell the worker to end within this time, since its lease will likely be lost then.
+    LastCall {
+        /// The time that is left.
+        within: Duration,
+    },
+    /// The store's clock does not add up.
+    Anomaly(Anomaly),
+    /// Send [`Event::Wake`] at this moment. The latest one counts.
+    WakeAt(Moment),
+    /// The term is over: end the worker now. The last action of every tenure.
+    End(LostCause),
+}
+
+/// More or less time left than a store that keeps its own clock would tell (rule 11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anomaly {
+    /// What was asked for.
+    pub asked: Duration,
+    /// What the store said is left.
+    pub remaining: Duration,
+}
+
+/// Having a lease.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tenure {
+    timing: Timing,
+    trusted_until: Moment,
+    next_attempt: Moment,
+    in_flight: Option<Attempt>,
+    trouble: Option<JeopardyCause>,
+    last_call_made: bool,
+    // Without a pulse in this long, the lease is not renewed on the worker's behalf.
+    max_silence: Option<Duration>,
+    last_pulse: Moment,
+    retry: Backoff,
+    over: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Attempt {
+    sent: Moment,
+    give_up_at: Moment,
+}
+
+/// An attempt is not cut shorter than this as long as trust lasts: a healthy store needs a few of its round trips.
+const SHORTEST_ATTEMPT: Duration = Duration::from_millis(25);
+
+impl Tenure {
+    /// A tenure whose acquire was sent at `sent` and answered at `now`, with `remaining` left by the store's clock.
+    ///
+    /// Trust is counted from the sending: a deadline counted from the answer gave two believers in simulation.
+    /// If the answer came too late to be trusted, the first action is [`Action::End`].
+    #[must_use]
+    pub fn begin(
+        timing: Timing,
+        sent: Moment,
+        remaining: Duration,
+        now: Moment,
+        seed: u64,
+    ) -> (Self, Vec<Action>) {
+        let retry = Backoff::new(timing.renew_every() / 8, timing.renew_every(), seed);
+        let mut tenure = Self {
+            timing,
+            trusted_until: Moment::ORIGIN,
+            next_attempt: sent.after(timing.renew_every()),
+            in_flight: None,
+            trouble: None,
+            last_call_made: false,
+            max_silence: None,
+            last_pulse: now,
+            retry,
+            over: false,
+        };
+        let mut todo = Vec::new();
+        tenure.renewed(sent, remaining, &mut todo);
+        tenure.settle(now, &mut todo);
+        (tenure, todo)
+    }
+
+    /// Renews only while the worker gave a pulse within `max_silence`. For renewals on a runtime of their own, which
+    /// would otherwise keep the lease of a wedged worker for ever.
+    #[must_use]
+    pub const fn gated(mut self, max_silence: Duration) -> Self {
+        self.max_silence = Some(max_silence);
+        self
+    }
+
+    /// The end of trust.
+    #[must_use]
+    pub const fn trusted_until(&self) -> Moment {
+        self.trusted_until
+    }
+
+    /// Whether the term is over.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Takes one event, and says what is to be done. An ended tenure does nothing more.
+    pub fn step(&mut self, now: Moment, event: Event) -> Vec<Action> {
+        let mut todo = Vec::new();
+        if self.over {
+            return todo;
+        }
+        // The deadline is enforced before anything that arrives late is even looked at (I4).
+        if now < self.trusted_until {
+            self.take(now, event, &mut todo);
+        }
+        self.settle(now, &mut todo);
+        todo
+    }
+
+    fn take(&mut self, now: Moment, event: Event, todo: &mut Vec<Action>) {
+        match event {
+            Event::Wake => {}
+            Event::Pulse => self.last_pulse = now,
+            Event::Outranked(stale) => self.end(LostCause::Stale(stale), todo),
+            Event::Answered { sent, answer } => {
+                let current = self.in_flight.is_some_and(|attempt| attempt.sent == sent);
+                if current {
+                    self.in_flight = None;
+                }
+                match answer {
+                    // Also an answer to an attempt that was given up: the store did renew it, counted from its sending.
+                    Answer::Renewed { remaining } => {
+                        self.next_attempt = self.next_attempt.max(sent.after(self.timing.renew_every()));
+                        self.retry.reset();
+                        self.trouble = None;
+                        self.renewed(sent, remaining, todo);
+                    }
+                    Answer::NotHolder(answer) => self.end(LostCause::NotHolder(answer), todo),
+                    Answer::Failed(error) if current => self.failed(now, JeopardyCause::Store(error), todo),
+                    Answer::Failed(_) => {}
+                }
+            }
+        }
+    }
+
+    fn renewed(&mut self, sent: Moment, remaining: Duration, todo: &mut Vec<Action>) {
+        let asked = self.timing.ttl();
+        if remaining > asked {
+            todo.push(Action::Anomaly(Anomaly { asked, remaining }));
+        }
+        let trust = remaining.min(asked).saturating_sub(self.timing.margin());
+        let until = sent.after(trust);
+        if until > self.trusted_until {
+            self.trusted_until = until;
+            todo.push(Action::Extend(until));
+        }
+        todo.push(Action::Announce(Standing::Held { until: self.trusted_until }));
+    }
+
+    fn failed(&mut self, now: Moment, cause: JeopardyCause, todo: &mut Vec<Action>) {
+        // A third of what is left at most, so that more attempts fit; the floor keeps a failing store from being hammered.
+        let left = self.trusted_until.since(now);
+        let delay = self.retry.next_delay().min(left / 3).max(Duration::from_millis(5));
+        self.next_attempt = now.after(delay);
+        if self.trouble.as_ref() != Some(&cause) {
+            self.trouble = Some(cause.clone());
+            todo.push(Action::Announce(Standing::Jeopardy { until: self.trusted_until, cause }));
+        }
+    }
+
+    /// What is due by the clock alone.
+    fn settle(&mut self, now: Moment, todo: &mut Vec<Action>) {
+        if self.over {
+            return;
+        }
+        if now >= self.trusted_until {
+            let wedged = self.trouble == Some(JeopardyCause::NoPulse);
+            self.end(if wedged { LostCause::NoPulse } else { LostCause::Expired }, todo);
+            return;
+        }
+        if let Some(attempt) = self.in_flight
+            && now >= attempt.give_up_at
+        {
+            self.in_flight = None;
+            let waited = attempt.give_up_at.since(attempt.sent);
+            let silence = StoreError::new(StoreErrorKind::TimedOut(waited), Verb::Renew, "its store");
+            self.failed(now, JeopardyCause::Store(silence), todo);
+        }
+        if self.in_flight.is_none() && now >= self.next_attempt {
+            if self.max_silence.is_some_and(|max| now.since(self.last_pulse) > max) {
+                self.failed(now, JeopardyCause::NoPulse, todo);
+            } else {
+                // Half of what is left, so that another attempt finds room; all of it when that would be too little.
+                let left = self.trusted_until.since(now);
+                let give_up_after = (left / 2).max(SHORTEST_ATTEMPT).min(left);
+                self.in_flight = Some(Attempt { sent: now, give_up_at: now.after(give_up_after) });
+                todo.push(Action::Renew { give_up_after });
+            }
+        }
+        let last_call_at = self.trusted_until.before(self.timing.grace());
+        let grace_counts = !self.timing.grace().is_zero() && !self.last_call_made;
+        if grace_counts && now >= last_call_at {
+            self.last_call_made = true;
+            todo.push(Action::LastCall { within: self.trusted_until.since(now) });
+        }
+        let next_try = self.in_flight.map_or(self.next_attempt, |attempt| attempt.give_up_at);
+        let mut wake = next_try.min(self.trusted_until);
+        if grace_counts && !self.last_call_made {
+            wake = wake.min(last_call_at);
+        }
+        todo.push(Action::WakeAt(wake));
+    }
+
+    fn end(&mut self, cause: LostCause, todo: &mut Vec<Action>) {
+        self.over = true;
+        todo.push(Action::Announce(Standing::Lost { cause: cause.clone() }));
+        todo.push(Action::End(cause));
+    }
+}
