@@ -1,0 +1,149 @@
+//! What a test runner said it ran: read from its own summary lines, so that no count is ours.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// Tests by outcome. `skipped` are those that the source marks as ignored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Counts {
+    /// The counts on this line, if it is a summary of nextest or of libtest; colours are seen through.
+    pub(crate) fn on(line: &str) -> Option<Self> {
+        let plain = without_colours(line);
+        let plain = plain.trim();
+        // libtest: `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
+        if let Some((_, tally)) = plain.strip_prefix("test result: ").and_then(|rest| rest.split_once(". ")) {
+            return Some(Self::tallied(tally.split("; ").filter(|part| !part.starts_with("finished"))));
+        }
+        // nextest: `Summary [   0.123s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped`
+        let (_, tally) = plain.strip_prefix("Summary [")?.split_once(" run: ")?;
+        Some(Self::tallied(tally.split(", ")))
+    }
+
+    /// Sums parts like `10 passed`. An outcome that is not known to be good counts as failed, so that a word which
+    /// a newer runner invents cannot turn a failure into nothing.
+    fn tallied<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
+        let mut counts = Self::default();
+        for part in parts {
+            let Some((number, outcome)) = part.trim().split_once(' ') else { continue };
+            // What is not a number belongs to the remark in parentheses before it: `2 passed (1 slow, 1 leaky)`.
+            let Ok(number) = number.parse::<u64>() else { continue };
+            match outcome.split(' ').next().unwrap_or_default() {
+                "passed" => counts.passed += number,
+                "skipped" | "ignored" => counts.skipped += number,
+                "measured" | "filtered" | "slow" | "flaky" | "leaky" | "slow)" | "flaky)" | "leaky)" => {}
+                _ => counts.failed += number,
+            }
+        }
+        counts
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        if self.skipped > 0 {
+            write!(f, ", {} skipped", self.skipped)?;
+        }
+        Ok(())
+    }
+}
+
+/// The line without its terminal sequences (`ESC [ … letter`).
+fn without_colours(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        if character == '\u{1b}' {
+            characters.by_ref().find(char::is_ascii_alphabetic);
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[track_caller]
+    fn says(line: &str, passed: u64, failed: u64, skipped: u64) {
+        assert_eq!(Counts::on(line), Some(Counts { passed, failed, skipped }), "in {line:?}");
+    }
+
+    #[test]
+    fn libtest_summaries_are_read() {
+        says(
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 7 filtered out; finished in 0.00s",
+            3,
+            0,
+            1,
+        );
+        says(
+            "test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s",
+            2,
+            4,
+            0,
+        );
+        says("\u{1b}[0mtest result: \u{1b}[32mok\u{1b}(B. 5 passed; 0 failed; 0 ignored", 5, 0, 0);
+    }
+
+    #[test]
+    fn nextest_summaries_are_read() {
+        says("     Summary [   0.007s] 3 tests run: 3 passed, 0 skipped", 3, 0, 0);
+        says("     Summary [   0.007s] 1 test run: 1 passed, 2 skipped", 1, 0, 2);
+        says(
+            "     Summary [   1.2s] 9 tests run: 7 passed (1 slow, 2 flaky, 1 leaky), 1 failed, 1 timed out, 4 skipped",
+            7,
+            2,
+            4,
+        );
+        says(
+            "\u{1b}[32;1m     Summary\u{1b}[0m [   0.007s] \u{1b}[1m3\u{1b}[0m tests run: \u{1b}[1m3\u{1b}[0m passed, 0 skipped",
+            3,
+            0,
+            0,
+        );
+    }
+
+    #[test]
+    fn an_outcome_with_an_unknown_name_is_a_failure() {
+        says("     Summary [   1.2s] 2 tests run: 1 passed, 1 swallowed by a whale, 0 skipped", 1, 1, 0);
+    }
+
+    #[test]
+    fn other_lines_count_nothing() {
+        for line in [
+            "",
+            "running 3 tests",
+            "test a::b ... ok",
+            "3 passed, 0 failed",
+            "Summary [never]",
+            "test result: ",
+        ] {
+            assert_eq!(Counts::on(line), None, "in {line:?}");
+        }
+    }
+
+    #[test]
+    fn the_closing_line_names_skipped_tests_only_where_there_are_some() {
+        let mut sum = Counts { passed: 2, failed: 0, skipped: 0 };
+        assert_eq!(sum.to_string(), "2 passed, 0 failed");
+        sum += Counts { passed: 1, failed: 1, skipped: 4 };
+        assert_eq!(sum.to_string(), "3 passed, 1 failed, 4 skipped");
+    }
+}

@@ -1,0 +1,145 @@
+//! `cargo xtask test`: every test of the workspace, with the tools they need, and a closing line that sums them.
+
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::counts::Counts;
+use crate::step::{self, Stopwatch};
+use crate::tools;
+
+/// Which of a runner's streams carries its summary; the other one is inherited.
+enum Summary {
+    OnStdout,
+    OnStderr,
+}
+
+/// Runs unit, integration and system tests, then the examples in the documentation. One that fails does not hide
+/// the others; the last line printed is `N passed, N failed`, with `, N skipped` where tests are marked ignored.
+///
+/// # Errors
+/// When a runner says nothing of what it ran (it did not build, or was ended), and when no test ran at all.
+pub(crate) fn run() -> Result<bool> {
+    let mut sum = Counts::default();
+    let mut all_passed = true;
+    let mut timings = Vec::new();
+    let (mut tests, summary) = runner();
+    for (what, command, summary) in [
+        ("tests", &mut tests, summary),
+        // Only rustdoc knows these; nextest does not run them.
+        (
+            "doctests",
+            step::cargo().args(["test", "--locked", "--workspace", "--doc", "--no-fail-fast"]),
+            Summary::OnStdout,
+        ),
+    ] {
+        let watch = Stopwatch::start();
+        let (passed, counts) =
+            counted(command, summary).with_context(|| format!("the {what} did not run"))?;
+        timings.push(format!("{what:<9} {:>8}  {counts}", watch.elapsed()));
+        all_passed &= passed;
+        sum += counts;
+    }
+    eprintln!("\n{}\n", timings.join("\n"));
+    if sum.passed + sum.failed == 0 {
+        bail!("no test ran, which is not a pass");
+    }
+    println!("{sum}");
+    Ok(all_passed && sum.failed == 0)
+}
+
+/// nextest, or cargo's own runner where nextest can be neither found nor installed.
+fn runner() -> (Command, Summary) {
+    match tools::NEXTEST.command() {
+        Ok(mut nextest) => {
+            nextest.args([
+                "nextest",
+                "run",
+                "--locked",
+                "--workspace",
+                "--no-fail-fast",
+                "--no-tests",
+                "pass",
+            ]);
+            nextest.args(["--color", if std::io::stderr().is_terminal() { "always" } else { "never" }]);
+            (nextest, Summary::OnStderr)
+        }
+        Err(error) => {
+            eprintln!("\nGoing on with cargo's own runner, which puts no limit on a test's time: {error:#}");
+            let mut cargo = step::cargo();
+            cargo.args([
+                "test",
+                "--locked",
+                "--workspace",
+                "--no-fail-fast",
+                "--lib",
+                "--bins",
+                "--tests",
+                "--examples",
+            ]);
+            (cargo, Summary::OnStdout)
+        }
+    }
+}
+
+/// Runs a test runner, passes its output on, and reads its summaries; says whether it ended well.
+fn counted(command: &mut Command, summary: Summary) -> Result<(bool, Counts)> {
+    step::announce(command);
+    match summary {
+        Summary::OnStdout => command.stdout(Stdio::piped()),
+        Summary::OnStderr => command.stderr(Stdio::piped()),
+    };
+    let mut child =
+        command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    let counts = match (child.stdout.take(), child.stderr.take()) {
+        (Some(stdout), _) => tally(stdout, std::io::stdout()),
+        (_, Some(stderr)) => tally(stderr, std::io::stderr()),
+        (None, None) => Ok(None),
+    };
+    // Reaped before anything is returned, so that no runner outlives this task.
+    let status = child.wait().context("cannot wait for the runner")?;
+    match counts? {
+        Some(counts) => Ok((status.success(), counts)),
+        None => bail!("{} ended with {status} and no summary", command.get_program().display()),
+    }
+}
+
+/// Copies lines from a runner to us, and sums the summaries among them; `None` if there was none.
+fn tally(from: impl Read, mut to: impl Write) -> Result<Option<Counts>> {
+    let mut from = BufReader::new(from);
+    let mut sum: Option<Counts> = None;
+    let mut line = Vec::new();
+    // Bytes, not `lines()`: what a test prints need not be UTF-8, and must not end the run.
+    while from.read_until(b'\n', &mut line)? > 0 {
+        to.write_all(&line)?;
+        if let Some(counts) = Counts::on(&String::from_utf8_lossy(&line)) {
+            *sum.get_or_insert_default() += counts;
+        }
+        line.clear();
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tally;
+    use crate::counts::Counts;
+
+    #[test]
+    fn every_summary_of_a_run_is_summed_and_every_byte_passed_on() {
+        let output = b"running 1 test\n\xff\xfe not UTF-8\ntest result: ok. 1 passed; 0 failed; 0 ignored\n\
+            test result: FAILED. 2 passed; 1 failed; 3 ignored\nlast line without an end";
+        let mut copy = Vec::new();
+        let sum = tally(&output[..], &mut copy).unwrap();
+        assert_eq!(sum, Some(Counts { passed: 3, failed: 1, skipped: 3 }));
+        assert_eq!(copy, output);
+    }
+
+    #[test]
+    fn a_run_without_a_summary_is_told_apart_from_one_without_tests() {
+        assert_eq!(tally(&b"error: could not compile\n"[..], Vec::new()).unwrap(), None);
+        let empty = tally(&b"test result: ok. 0 passed; 0 failed; 0 ignored\n"[..], Vec::new()).unwrap();
+        assert_eq!(empty, Some(Counts::default()));
+    }
+}
