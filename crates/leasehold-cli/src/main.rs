@@ -1,2 +1,5 @@
-//! The program leasehold.
-fn main() {}
+//! The program `leasehold`. Everything is in the library beside it, so that it can be read and documented as one.
+
+fn main() -> std::process::ExitCode {
+    leasehold_cli::main()
+}

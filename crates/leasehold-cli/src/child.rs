@@ -1,0 +1,155 @@
+//! A command in a process group of its own, tied to this process, and ended as a whole.
+//!
+//! * [`Order`]: what to run. [`Reaper`]: starts and reaps. [`Terminal`]: who may read and gets Ctrl-C.
+//! * [`Child::event`] tells that the command ended or stopped; what then happens is the caller's choice, for it knows
+//!   whether the lease still stands.
+//! * [`Child::end`] returns when *nothing* of the group is left. Only then may the lease be released.
+//! * Dropping a `Child` kills the group at once, without waiting: the end of trust in a lease.
+//!
+//! What this does not reach: a process that leaves the group on purpose (`setsid`, a daemon, an interactive shell's
+//! jobs) and what runs on other hosts.
+
+mod ending;
+mod group;
+mod order;
+mod parent_death;
+mod reaper;
+mod status;
+mod suspend;
+mod terminal;
+
+pub use ending::Ended;
+pub use order::Order;
+pub use reaper::Reaper;
+pub use status::ChildStatus;
+pub use suspend::Suspended;
+pub use terminal::{Lend, Terminal};
+
+use crate::exit::Exit;
+use group::Group;
+use reaper::Life;
+use rustix::process::Signal;
+use std::{io, os::unix::process::CommandExt, sync::Arc};
+use tokio::sync::watch;
+
+/// A running command and its group.
+#[derive(Debug)]
+pub struct Child {
+    group: Arc<Group>,
+    life: watch::Receiver<Life>,
+    reaper: Reaper,
+    terminal: Option<Terminal>,
+    /// The stops that were reported.
+    stops_seen: u64,
+    /// The INTs that were passed on; the second one is a KILL.
+    interrupts: u32,
+}
+
+/// What happened to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildEvent {
+    /// It ended. Others of its group may still run: [`Child::end`] them.
+    Exited(ChildStatus),
+    /// A signal, by number, stopped it. See [`Child::suspend`].
+    Stopped(i32),
+}
+
+/// Why a command was not started.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", program.display())]
+pub struct SpawnError {
+    program: std::ffi::OsString,
+    source: io::Error,
+}
+
+impl SpawnError {
+    /// The status that shells use for it.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self.source.kind() {
+            io::ErrorKind::NotFound => Exit::NotFound,
+            // The host is short of processes or memory: no fault of the command.
+            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Exit::Internal,
+            _ => Exit::NotExecutable,
+        }
+    }
+}
+
+impl Child {
+    /// Starts a command. To be called on the main thread only, see [`parent_death`].
+    ///
+    /// # Errors
+    /// [`SpawnError`] if it could not be started; then nothing of it is left, and the terminal is where it was.
+    pub fn spawn(reaper: &Reaper, order: &Order, mut terminal: Option<Terminal>) -> Result<Self, SpawnError> {
+        let mut command = order.command();
+        let with_terminal = terminal.as_ref().is_some_and(Terminal::goes_with_the_child);
+        command.process_group(0);
+        parent_death::tie(&mut command, with_terminal);
+        match reaper.spawn(&mut command) {
+            Ok((group, life)) => {
+                if let Some(terminal) = terminal.as_mut().filter(|_| with_terminal) {
+                    terminal.taken_by(group.id());
+                }
+                let reaper = reaper.clone();
+                Ok(Self { group, life, reaper, terminal, stops_seen: 0, interrupts: 0 })
+            }
+            Err(source) => {
+                if let Some(terminal) = terminal.filter(|_| with_terminal) {
+                    terminal.reclaim();
+                }
+                Err(SpawnError { program: order.program().to_owned(), source })
+            }
+        }
+    }
+
+    /// Waits for what happens next. Cancel safe. After [`ChildEvent::Exited`] it says the same again.
+    pub async fn event(&mut self) -> ChildEvent {
+        loop {
+            let life = *self.life.borrow_and_update();
+            if let Some(status) = life.ended {
+                return ChildEvent::Exited(status);
+            }
+            if let Some(signal) = life.stopped.filter(|_| life.stops != self.stops_seen) {
+                self.stops_seen = life.stops;
+                if !self.continued_at_once(signal) {
+                    return ChildEvent::Stopped(signal);
+                }
+            }
+            if self.life.changed().await.is_err() {
+                // The reaper keeps the sender until the end was told: it is gone only with the whole program.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Passes a signal on to the group. The second INT becomes a KILL: who presses Ctrl-C twice has lost patience.
+    ///
+    /// What asks for an end also continues a stopped group, which could not hear it otherwise. CONT is not passed on,
+    /// as only the caller knows whether the command may go on: see [`Self::resume`].
+    pub fn pass(&mut self, signal: Signal) {
+        match signal {
+            Signal::CONT => {}
+            Signal::INT if self.interrupts > 0 => self.group.signal(Signal::KILL),
+            Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
+                self.interrupts += u32::from(signal == Signal::INT);
+                self.group.signal(signal);
+                self.group.signal(Signal::CONT);
+            }
+            signal => self.group.signal(signal),
+        }
+    }
+}
+
+impl Drop for Child {
+    /// The worker must not outlive the trust in its lease (I4, I5): whoever drops a child has stopped to wait for it.
+    fn drop(&mut self) {
+        if self.group.is_gone() {
+            return;
+        }
+        self.group.signal(Signal::KILL);
+        if let Some(terminal) = &self.terminal {
+            terminal.take_back();
+            terminal.restore_modes();
+        }
+    }
+}

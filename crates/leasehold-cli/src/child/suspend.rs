@@ -1,0 +1,65 @@
+//! A command that was stopped, by Ctrl-Z or otherwise.
+//!
+//! A shell that started us waits for *us* to stop before it shows its prompt. But while we are stopped nobody renews,
+//! and the lease may be gone when we are continued. So we stop along, and on waking ask before the command goes on.
+
+use super::{Child, Terminal};
+use crate::signals::Signals;
+use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// What [`Child::suspend`] did about a stopped command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspended {
+    /// This process was stopped too, perhaps for long, and has been continued. The command is still stopped: check the
+    /// lease, then [`Child::resume`] or end it.
+    Woken,
+    /// Nobody would continue us, so we did not stop. The command stays stopped under a lease that is renewed, until
+    /// somebody sends CONT to it or to us.
+    Left,
+}
+
+impl Child {
+    /// Follows a stopped command into its stop, if a shell watches that will continue us.
+    pub async fn suspend(&mut self, signals: &mut Signals) -> Suspended {
+        let Some(terminal) = self.terminal.as_ref().filter(|terminal| terminal.has_job_control()) else {
+            return Suspended::Left;
+        };
+        terminal.take_back();
+        // Who shares our group (a script, the other end of a pipe) would have been stopped by the same Ctrl-Z, had the
+        // command not been moved to a group of its own.
+        if kill_current_process_group(Signal::TSTP).is_ok() {
+            // Our own copy: heard now, or it would be passed on to the command when it has just been continued.
+            timeout(Duration::from_millis(100), signals.hear(Signal::TSTP)).await.ok();
+        }
+        // TSTP is handled by us and so did not stop us; STOP does, before this call returns.
+        kill_process(getpid(), Signal::STOP).ok();
+        Suspended::Woken
+    }
+
+    /// Continues a stopped command, and gives it the terminal if it had it and it is ours to give.
+    pub fn resume(&mut self) {
+        let group = self.group.id();
+        if let Some(terminal) = &mut self.terminal {
+            terminal.lend_again(group);
+        }
+        self.group.signal(Signal::CONT);
+    }
+
+    /// Stops that are no pause: the command asked for the terminal and can have it, or nobody could ever continue it.
+    pub(super) fn continued_at_once(&mut self, signal: i32) -> bool {
+        let group = self.group.id();
+        let asks = signal == Signal::TTIN.as_raw() || signal == Signal::TTOU.as_raw();
+        let go_on = match &mut self.terminal {
+            Some(terminal) if asks => terminal.lend(group),
+            // The kernel itself ignores Ctrl-Z for groups without a shell above them.
+            Some(terminal) if signal == Signal::TSTP.as_raw() => !Terminal::has_job_control(terminal),
+            _ => false,
+        };
+        if go_on {
+            self.group.signal(Signal::CONT);
+        }
+        go_on
+    }
+}
