@@ -11,18 +11,46 @@ pub(crate) struct Counts {
     pub(crate) skipped: u64,
 }
 
-impl Counts {
-    /// The counts on this line, if it is a summary of nextest or of libtest; colours are seen through.
-    pub(crate) fn on(line: &str) -> Option<Self> {
+/// Whose summary lines are read. What tests print is passed on in between, and may hold anything, also the summary
+/// of another runner; so each is looked for only where its runner speaks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Runner {
+    /// One summary, after everything that the tests printed: the last one counts.
+    Nextest,
+    /// One summary for each test program: they add up.
+    Libtest,
+}
+
+impl Runner {
+    /// Adds a line of the runner's output to what is known. `None` stays `None` until there was a summary.
+    pub(crate) fn reads(self, line: &str, sum: &mut Option<Counts>) {
         let plain = without_colours(line);
-        let plain = plain.trim();
-        // libtest: `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
-        if let Some((_, tally)) = plain.strip_prefix("test result: ").and_then(|rest| rest.split_once(". ")) {
-            return Some(Self::tallied(tally.split("; ").filter(|part| !part.starts_with("finished"))));
+        match self {
+            Self::Nextest => {
+                if let Some(counts) = Counts::of_nextest(plain.trim()) {
+                    *sum = Some(counts);
+                }
+            }
+            Self::Libtest => {
+                if let Some(counts) = Counts::of_libtest(plain.trim()) {
+                    *sum.get_or_insert_default() += counts;
+                }
+            }
         }
-        // nextest: `Summary [   0.123s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped`
-        let (_, tally) = plain.strip_prefix("Summary [")?.split_once(" run: ")?;
+    }
+}
+
+impl Counts {
+    /// `Summary [   0.123s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped`
+    fn of_nextest(line: &str) -> Option<Self> {
+        let (_, tally) = line.strip_prefix("Summary [")?.split_once(" run: ")?;
         Some(Self::tallied(tally.split(", ")))
+    }
+
+    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
+    fn of_libtest(line: &str) -> Option<Self> {
+        let (_, tally) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        Some(Self::tallied(tally.split("; ").filter(|part| !part.starts_with("finished"))))
     }
 
     /// Sums parts like `10 passed`. An outcome that is not known to be good counts as failed, so that a word which
@@ -78,15 +106,18 @@ fn without_colours(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Counts;
+    use super::{Counts, Runner};
 
     #[track_caller]
-    fn says(line: &str, passed: u64, failed: u64, skipped: u64) {
-        assert_eq!(Counts::on(line), Some(Counts { passed, failed, skipped }), "in {line:?}");
+    fn says(runner: Runner, line: &str, passed: u64, failed: u64, skipped: u64) {
+        let mut sum = None;
+        runner.reads(line, &mut sum);
+        assert_eq!(sum, Some(Counts { passed, failed, skipped }), "in {line:?}");
     }
 
     #[test]
     fn libtest_summaries_are_read() {
+        let says = |line, passed, failed, skipped| says(Runner::Libtest, line, passed, failed, skipped);
         says(
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 7 filtered out; finished in 0.00s",
             3,
@@ -104,8 +135,15 @@ mod tests {
 
     #[test]
     fn nextest_summaries_are_read() {
+        let says = |line, passed, failed, skipped| says(Runner::Nextest, line, passed, failed, skipped);
         says("     Summary [   0.007s] 3 tests run: 3 passed, 0 skipped", 3, 0, 0);
         says("     Summary [   0.007s] 1 test run: 1 passed, 2 skipped", 1, 0, 2);
+        says(
+            "     Summary [   0.5s] 13 tests run: 11 passed, 2 failed (1 due to being leaky), 1 skipped",
+            11,
+            2,
+            1,
+        );
         says(
             "     Summary [   1.2s] 9 tests run: 7 passed (1 slow, 2 flaky, 1 leaky), 1 failed, 1 timed out, 4 skipped",
             7,
@@ -122,7 +160,8 @@ mod tests {
 
     #[test]
     fn an_outcome_with_an_unknown_name_is_a_failure() {
-        says("     Summary [   1.2s] 2 tests run: 1 passed, 1 swallowed by a whale, 0 skipped", 1, 1, 0);
+        let line = "     Summary [   1.2s] 2 tests run: 1 passed, 1 swallowed by a whale, 0 skipped";
+        says(Runner::Nextest, line, 1, 1, 0);
     }
 
     #[test]
@@ -135,8 +174,27 @@ mod tests {
             "Summary [never]",
             "test result: ",
         ] {
-            assert_eq!(Counts::on(line), None, "in {line:?}");
+            for runner in [Runner::Nextest, Runner::Libtest] {
+                let mut sum = None;
+                runner.reads(line, &mut sum);
+                assert_eq!(sum, None, "in {line:?}");
+            }
         }
+    }
+
+    /// nextest shows what a failed test printed, and that ends with libtest's summary of this one test.
+    #[test]
+    fn what_a_failed_test_printed_is_not_counted_again() {
+        let mut sum = None;
+        for line in [
+            "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.00s",
+            "    Summary [   9.9s] 99 tests run: 99 passed, 0 skipped",
+            "     Summary [   0.5s] 2 tests run: 1 passed, 1 failed, 0 skipped",
+            "        FAIL [   0.096s] ( 2/13) leasehold tests::bad",
+        ] {
+            Runner::Nextest.reads(line, &mut sum);
+        }
+        assert_eq!(sum, Some(Counts { passed: 1, failed: 1, skipped: 0 }));
     }
 
     #[test]

@@ -5,15 +5,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::counts::Counts;
+use crate::counts::{Counts, Runner};
 use crate::step::{self, Stopwatch};
 use crate::tools;
-
-/// Which of a runner's streams carries its summary; the other one is inherited.
-enum Summary {
-    OnStdout,
-    OnStderr,
-}
 
 /// Runs unit, integration and system tests, then the examples in the documentation. One that fails does not hide
 /// the others; the last line printed is `N passed, N failed`, with `, N skipped` where tests are marked ignored.
@@ -24,19 +18,18 @@ pub(crate) fn run() -> Result<bool> {
     let mut sum = Counts::default();
     let mut all_passed = true;
     let mut timings = Vec::new();
-    let (mut tests, summary) = runner();
-    for (what, command, summary) in [
-        ("tests", &mut tests, summary),
+    let (mut tests, runner) = runner();
+    for (what, command, runner) in [
+        ("tests", &mut tests, runner),
         // Only rustdoc knows these; nextest does not run them.
         (
             "doctests",
             step::cargo().args(["test", "--locked", "--workspace", "--doc", "--no-fail-fast"]),
-            Summary::OnStdout,
+            Runner::Libtest,
         ),
     ] {
         let watch = Stopwatch::start();
-        let (passed, counts) =
-            counted(command, summary).with_context(|| format!("the {what} did not run"))?;
+        let (passed, counts) = counted(command, runner).with_context(|| format!("the {what} did not run"))?;
         timings.push(format!("{what:<9} {:>8}  {counts}", watch.elapsed()));
         all_passed &= passed;
         sum += counts;
@@ -50,7 +43,7 @@ pub(crate) fn run() -> Result<bool> {
 }
 
 /// nextest, or cargo's own runner where nextest can be neither found nor installed.
-fn runner() -> (Command, Summary) {
+fn runner() -> (Command, Runner) {
     match tools::NEXTEST.command() {
         Ok(mut nextest) => {
             nextest.args([
@@ -63,7 +56,7 @@ fn runner() -> (Command, Summary) {
                 "pass",
             ]);
             nextest.args(["--color", if std::io::stderr().is_terminal() { "always" } else { "never" }]);
-            (nextest, Summary::OnStderr)
+            (nextest, Runner::Nextest)
         }
         Err(error) => {
             eprintln!("\nGoing on with cargo's own runner, which puts no limit on a test's time: {error:#}");
@@ -78,23 +71,24 @@ fn runner() -> (Command, Summary) {
                 "--tests",
                 "--examples",
             ]);
-            (cargo, Summary::OnStdout)
+            (cargo, Runner::Libtest)
         }
     }
 }
 
 /// Runs a test runner, passes its output on, and reads its summaries; says whether it ended well.
-fn counted(command: &mut Command, summary: Summary) -> Result<(bool, Counts)> {
+fn counted(command: &mut Command, runner: Runner) -> Result<(bool, Counts)> {
     step::announce(command);
-    match summary {
-        Summary::OnStdout => command.stdout(Stdio::piped()),
-        Summary::OnStderr => command.stderr(Stdio::piped()),
+    // Only the stream with the summary goes through us; the other one is inherited.
+    match runner {
+        Runner::Nextest => command.stderr(Stdio::piped()),
+        Runner::Libtest => command.stdout(Stdio::piped()),
     };
     let mut child =
         command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
     let counts = match (child.stdout.take(), child.stderr.take()) {
-        (Some(stdout), _) => tally(stdout, std::io::stdout()),
-        (_, Some(stderr)) => tally(stderr, std::io::stderr()),
+        (Some(stdout), _) => tally(runner, stdout, std::io::stdout()),
+        (_, Some(stderr)) => tally(runner, stderr, std::io::stderr()),
         (None, None) => Ok(None),
     };
     // Reaped before anything is returned, so that no runner outlives this task.
@@ -105,17 +99,15 @@ fn counted(command: &mut Command, summary: Summary) -> Result<(bool, Counts)> {
     }
 }
 
-/// Copies lines from a runner to us, and sums the summaries among them; `None` if there was none.
-fn tally(from: impl Read, mut to: impl Write) -> Result<Option<Counts>> {
+/// Copies lines from a runner to us, and reads the summaries among them; `None` if there was none.
+fn tally(runner: Runner, from: impl Read, mut to: impl Write) -> Result<Option<Counts>> {
     let mut from = BufReader::new(from);
-    let mut sum: Option<Counts> = None;
+    let mut sum = None;
     let mut line = Vec::new();
     // Bytes, not `lines()`: what a test prints need not be UTF-8, and must not end the run.
     while from.read_until(b'\n', &mut line)? > 0 {
         to.write_all(&line)?;
-        if let Some(counts) = Counts::on(&String::from_utf8_lossy(&line)) {
-            *sum.get_or_insert_default() += counts;
-        }
+        runner.reads(&String::from_utf8_lossy(&line), &mut sum);
         line.clear();
     }
     Ok(sum)
@@ -124,22 +116,24 @@ fn tally(from: impl Read, mut to: impl Write) -> Result<Option<Counts>> {
 #[cfg(test)]
 mod tests {
     use super::tally;
-    use crate::counts::Counts;
+    use crate::counts::{Counts, Runner};
 
     #[test]
     fn every_summary_of_a_run_is_summed_and_every_byte_passed_on() {
         let output = b"running 1 test\n\xff\xfe not UTF-8\ntest result: ok. 1 passed; 0 failed; 0 ignored\n\
             test result: FAILED. 2 passed; 1 failed; 3 ignored\nlast line without an end";
         let mut copy = Vec::new();
-        let sum = tally(&output[..], &mut copy).unwrap();
+        let sum = tally(Runner::Libtest, &output[..], &mut copy).unwrap();
         assert_eq!(sum, Some(Counts { passed: 3, failed: 1, skipped: 3 }));
         assert_eq!(copy, output);
     }
 
     #[test]
     fn a_run_without_a_summary_is_told_apart_from_one_without_tests() {
-        assert_eq!(tally(&b"error: could not compile\n"[..], Vec::new()).unwrap(), None);
-        let empty = tally(&b"test result: ok. 0 passed; 0 failed; 0 ignored\n"[..], Vec::new()).unwrap();
+        assert_eq!(tally(Runner::Libtest, &b"error: could not compile\n"[..], Vec::new()).unwrap(), None);
+        let empty =
+            tally(Runner::Libtest, &b"test result: ok. 0 passed; 0 failed; 0 ignored\n"[..], Vec::new())
+                .unwrap();
         assert_eq!(empty, Some(Counts::default()));
     }
 }
