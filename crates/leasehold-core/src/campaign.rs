@@ -19,6 +19,10 @@ use crate::{
 };
 use std::time::Duration;
 
+mod defeat;
+
+pub use defeat::{Defeat, Obstacle};
+
 /// How long to want it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
@@ -111,36 +115,6 @@ pub enum Action {
     GiveUp(Defeat),
 }
 
-/// Why a campaign ended without the lease.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Defeat {
-    /// Somebody else has it, and only one attempt was asked for.
-    #[error("replica {} holds it under fence {} for another {:?}", .0.by, .0.fence, .0.remaining)]
-    Busy(Held),
-    /// The time to wait is over.
-    #[error("it was not won in the time to wait; {}", .last.as_ref().map_or_else(|| "no answer came".to_owned(), ToString::to_string))]
-    TimedOut {
-        /// The last thing that was known.
-        last: Option<Obstacle>,
-    },
-    /// The store cannot be used.
-    #[error(transparent)]
-    Store(StoreError),
-}
-
-/// What stood in the way last.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Obstacle {
-    /// Somebody held it.
-    #[error("replica {} holds it under fence {}", .0.by, .0.fence)]
-    Held(Held),
-    /// The store failed.
-    #[error(transparent)]
-    Store(StoreError),
-}
-
 /// Wanting a lease.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Campaign {
@@ -157,12 +131,18 @@ pub struct Campaign {
     floor: Option<Fence>,
     enlisted: bool,
     last: Option<Obstacle>,
+    // After failures of the store.
     backoff: Backoff,
+    // After a store said "held, but over at once" again and again.
+    calm: Backoff,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
-    Bidding,
+    /// A bid is in flight; `repeated` if it asks what became of an attempt whose fate is unknown.
+    Bidding {
+        repeated: bool,
+    },
     /// Nothing to do before `until`, then bid; `unsettled` if the last attempt's fate is unknown.
     Pausing {
         until: Moment,
@@ -195,13 +175,14 @@ impl Campaign {
             timing,
             once: patience == Patience::Try,
             end: if let Patience::Until(end) = patience { Some(end) } else { None },
-            phase: Phase::Bidding,
+            phase: Phase::Bidding { repeated: false },
             rank: 0,
             stride,
             floor,
             enlisted: false,
             last: None,
             backoff: Backoff::new(base, Duration::from_secs(5).max(base), seed),
+            calm: Backoff::new(Duration::from_millis(1), Duration::from_secs(1), !seed),
         };
         let mut todo = vec![Action::Bid { fresh: true, floor }];
         campaign.arm(&mut todo);
@@ -217,7 +198,7 @@ impl Campaign {
     /// Whether the fate of the last attempt is unknown: whoever abandons the campaign now must undo it.
     #[must_use]
     pub const fn is_unsettled(&self) -> bool {
-        matches!(self.phase, Phase::Bidding | Phase::Pausing { unsettled: true, .. })
+        matches!(self.phase, Phase::Bidding { .. } | Phase::Pausing { unsettled: true, .. })
     }
 
     /// Takes one event, and says what is to be done. An ended campaign does nothing more.
@@ -228,12 +209,8 @@ impl Campaign {
         }
         match event {
             Event::Answered { sent, answer } => self.answered(now, sent, answer, &mut todo),
-            Event::Sighted(record) => self.sighted(now, &record, &mut todo),
-            Event::LookFailed(error) if self.phase == Phase::Looking => {
-                self.last = Some(Obstacle::Store(error));
-                self.phase = Phase::Waiting { expiry: now.after(self.backoff.next_delay()) };
-            }
-            Event::LookFailed(_) => {}
+            Event::Sighted(record) => self.sighted(now, &record),
+            Event::LookFailed(error) => self.look_failed(now, error, &mut todo),
             Event::Ranked(rank) => self.rank = rank,
             Event::Wake => {}
         }
@@ -242,9 +219,7 @@ impl Campaign {
     }
 
     fn answered(&mut self, now: Moment, sent: Moment, answer: Answer, todo: &mut Vec<Action>) {
-        if self.phase != Phase::Bidding {
-            return;
-        }
+        let Phase::Bidding { repeated } = self.phase else { return };
         match answer {
             Answer::Granted(granted) => {
                 self.seen(granted.claim.fence);
@@ -255,6 +230,12 @@ impl Campaign {
                 } else {
                     // The answer took longer than its lease is worth: a late yes is a no.
                     todo.push(Action::Undo);
+                    let last = Some(Obstacle::Late { took: now.since(sent) });
+                    if self.once {
+                        self.give_up(Defeat::TimedOut { last }, todo);
+                        return;
+                    }
+                    self.last = last;
                     let until = now.after(self.backoff.next_delay());
                     self.phase = Phase::Pausing { until, unsettled: false };
                 }
@@ -262,7 +243,7 @@ impl Campaign {
             Answer::Held(held) => {
                 self.backoff.reset();
                 self.seen(held.fence);
-                let expiry = now.after(held.remaining);
+                let expiry = self.expiry(now, held.remaining);
                 self.last = Some(Obstacle::Held(held.clone()));
                 if self.once {
                     self.give_up(Defeat::Busy(held), todo);
@@ -274,14 +255,19 @@ impl Campaign {
                     todo.push(Action::Enlist);
                 }
             }
-            Answer::Refused(error) => self.obstructed(now, error, false, todo),
+            // Certainly nothing was done *by this request*. What an earlier one of the same attempt did stays unknown,
+            // and a fresh bid would find our own claim in its way (I7).
+            Answer::Refused(error) => self.obstructed(now, error, repeated, todo),
             Answer::Unknown(error) => self.obstructed(now, error, true, todo),
         }
     }
 
     fn obstructed(&mut self, now: Moment, error: StoreError, unsettled: bool, todo: &mut Vec<Action>) {
         self.last = Some(Obstacle::Store(error.clone()));
-        if !unsettled && (error.retry() == Retry::Never || self.once) {
+        if error.retry() == Retry::Never || (self.once && !unsettled) {
+            if unsettled {
+                todo.push(Action::Undo);
+            }
             self.give_up(Defeat::Store(error), todo);
             return;
         }
@@ -292,7 +278,19 @@ impl Campaign {
         self.phase = Phase::Pausing { until: now.after(self.backoff.next_delay()), unsettled };
     }
 
-    fn sighted(&mut self, now: Moment, record: &LeaseRecord, todo: &mut Vec<Action>) {
+    fn look_failed(&mut self, now: Moment, error: StoreError, todo: &mut Vec<Action>) {
+        if self.phase != Phase::Looking {
+            return;
+        }
+        if error.retry() == Retry::Never {
+            self.give_up(Defeat::Store(error), todo);
+            return;
+        }
+        self.last = Some(Obstacle::Store(error));
+        self.phase = Phase::Waiting { expiry: now.after(self.backoff.next_delay()) };
+    }
+
+    fn sighted(&mut self, now: Moment, record: &LeaseRecord) {
         if let Some(fence) = record.counter {
             self.seen(fence);
         }
@@ -303,7 +301,10 @@ impl Campaign {
             LeaseState::Held { claim, .. } => (claim.replica.clone(), Some(claim.fence), false),
             LeaseState::Reserved { heir, .. } if *heir != self.me => (heir.clone(), record.counter, true),
             // Reserved for us: nobody else is granted, so nobody needs to be let through first.
-            LeaseState::Reserved { .. } => return self.bid(true, todo),
+            LeaseState::Reserved { .. } => {
+                self.phase = Phase::InTurn { at: now };
+                return;
+            }
             LeaseState::Vacant => {
                 // A vacancy seen again must not push our turn back.
                 if !matches!(self.phase, Phase::InTurn { .. }) {
@@ -316,7 +317,17 @@ impl Campaign {
         if let Some(fence) = fence {
             self.last = Some(Obstacle::Held(Held { by, fence, remaining, reserved }));
         }
-        self.phase = Phase::Waiting { expiry: now.after(remaining) };
+        self.phase = Phase::Waiting { expiry: self.expiry(now, remaining) };
+    }
+
+    /// When a holder's time is over. A store that says "over at once" each time would otherwise be asked in a hot
+    /// loop; the first few times cost next to nothing, so that a lease about to expire is taken without delay.
+    fn expiry(&mut self, now: Moment, remaining: Duration) -> Moment {
+        if remaining >= Duration::from_millis(100).min(self.timing.ttl() / 4) {
+            self.calm.reset();
+            return now.after(remaining);
+        }
+        now.after(remaining.max(self.calm.next_delay()))
     }
 
     /// How long we let others go first.
@@ -325,8 +336,9 @@ impl Campaign {
         if steps == 0 {
             return Duration::ZERO;
         }
-        let spread = if steps > MAX_STRIDES { self.stride * MAX_STRIDES } else { self.stride / 2 };
-        self.stride * steps.min(MAX_STRIDES) + self.backoff.jitter(spread)
+        let spread =
+            if steps > MAX_STRIDES { self.stride.saturating_mul(MAX_STRIDES) } else { self.stride / 2 };
+        self.stride.saturating_mul(steps.min(MAX_STRIDES)).saturating_add(self.backoff.jitter(spread))
     }
 
     fn settle(&mut self, now: Moment, todo: &mut Vec<Action>) {
@@ -354,7 +366,7 @@ impl Campaign {
     }
 
     fn bid(&mut self, fresh: bool, todo: &mut Vec<Action>) {
-        self.phase = Phase::Bidding;
+        self.phase = Phase::Bidding { repeated: !fresh };
         todo.push(Action::Bid { fresh, floor: self.floor });
     }
 
@@ -363,7 +375,7 @@ impl Campaign {
             Phase::Pausing { until: at, .. } | Phase::Waiting { expiry: at } | Phase::InTurn { at } => {
                 Some(at)
             }
-            Phase::Bidding | Phase::Looking | Phase::Over => None,
+            Phase::Bidding { .. } | Phase::Looking | Phase::Over => None,
         };
         if let Some(at) = due.into_iter().chain(self.end).min() {
             todo.push(Action::WakeAt(at));
