@@ -17,7 +17,7 @@ use crate::{
     backoff::Backoff,
     standing::{JeopardyCause, LostCause, Standing},
 };
-use std::time::Duration;
+use std::{mem::discriminant, time::Duration};
 
 /// What happens to a tenure.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,12 +109,16 @@ struct Attempt {
 
 /// An attempt is not cut shorter than this as long as trust lasts: a healthy store needs a few of its round trips.
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(25);
+/// What lies between two attempts at a store that fails at once: the shorter of this and a sixteenth of the renewal
+/// interval, never less than [`SHORTEST_PAUSE`]. So the last second of a term makes ten requests, not fifteen.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
 impl Tenure {
     /// A tenure whose acquire was sent at `sent` and answered at `now`, with `remaining` left by the store's clock.
     ///
     /// Trust is counted from the sending: a deadline counted from the answer gave two believers in simulation.
-    /// If the answer came too late to be trusted, the first action is [`Action::End`].
+    /// If the answer came too late to be trusted, the tenure is over already, and nothing but that is announced.
     #[must_use]
     pub fn begin(
         timing: Timing,
@@ -137,7 +141,12 @@ impl Tenure {
             over: false,
         };
         let mut todo = Vec::new();
-        tenure.renewed(sent, remaining, &mut todo);
+        let until = tenure.worth(sent, remaining);
+        if now < until {
+            tenure.renewed(until, remaining, &mut todo);
+        } else {
+            tenure.trusted_until = until;
+        }
         tenure.settle(now, &mut todo);
         (tenure, todo)
     }
@@ -188,11 +197,15 @@ impl Tenure {
                 }
                 match answer {
                     // Also an answer to an attempt that was given up: the store did renew it, counted from its sending.
+                    // But one that adds nothing is old news, and ends no trouble that began since.
                     Answer::Renewed { remaining } => {
-                        self.next_attempt = self.next_attempt.max(sent.after(self.timing.renew_every()));
-                        self.retry.reset();
-                        self.trouble = None;
-                        self.renewed(sent, remaining, todo);
+                        let until = self.worth(sent, remaining);
+                        if current || until > self.trusted_until {
+                            self.next_attempt = self.next_attempt.max(sent.after(self.timing.renew_every()));
+                            self.retry.reset();
+                            self.trouble = None;
+                            self.renewed(until, remaining, todo);
+                        }
                     }
                     Answer::NotHolder(answer) => self.end(LostCause::NotHolder(answer), todo),
                     Answer::Failed(error) if current => self.failed(now, JeopardyCause::Store(error), todo),
@@ -202,13 +215,16 @@ impl Tenure {
         }
     }
 
-    fn renewed(&mut self, sent: Moment, remaining: Duration, todo: &mut Vec<Action>) {
+    /// Until when a success may be trusted whose request was sent at `sent`.
+    fn worth(&self, sent: Moment, remaining: Duration) -> Moment {
+        sent.after(remaining.min(self.timing.ttl()).saturating_sub(self.timing.margin()))
+    }
+
+    fn renewed(&mut self, until: Moment, remaining: Duration, todo: &mut Vec<Action>) {
         let asked = self.timing.ttl();
         if remaining > asked {
             todo.push(Action::Anomaly(Anomaly { asked, remaining }));
         }
-        let trust = remaining.min(asked).saturating_sub(self.timing.margin());
-        let until = sent.after(trust);
         if until > self.trusted_until {
             self.trusted_until = until;
             todo.push(Action::Extend(until));
@@ -218,11 +234,13 @@ impl Tenure {
 
     fn failed(&mut self, now: Moment, cause: JeopardyCause, todo: &mut Vec<Action>) {
         // A third of what is left at most, so that more attempts fit; the floor keeps a failing store from being hammered.
+        let floor = (self.timing.renew_every() / 16).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         let left = self.trusted_until.since(now);
-        let delay = self.retry.next_delay().min(left / 3).max(Duration::from_millis(5));
+        let delay = self.retry.next_delay().min(left / 3).max(floor);
         self.next_attempt = now.after(delay);
-        if self.trouble.as_ref() != Some(&cause) {
-            self.trouble = Some(cause.clone());
+        let known = self.trouble.as_ref().is_some_and(|trouble| same_kind(trouble, &cause));
+        self.trouble = Some(cause.clone());
+        if !known {
             todo.push(Action::Announce(Standing::Jeopardy { until: self.trusted_until, cause }));
         }
     }
@@ -274,5 +292,15 @@ impl Tenure {
         self.over = true;
         todo.push(Action::Announce(Standing::Lost { cause: cause.clone() }));
         todo.push(Action::End(cause));
+    }
+}
+
+/// A silent store is one trouble, though each attempt waited for another length of time.
+fn same_kind(a: &JeopardyCause, b: &JeopardyCause) -> bool {
+    match (a, b) {
+        (JeopardyCause::Store(a), JeopardyCause::Store(b)) => {
+            discriminant(a.kind()) == discriminant(b.kind())
+        }
+        (a, b) => a == b,
     }
 }
