@@ -73,8 +73,8 @@ pub enum LostCause {
     /// The renewer ended without a word: a panic, a kill, or the end of its runtime.
     #[error("the renewer ended")]
     RenewerEnded,
-    /// This process gave it up after the work had ended.
-    #[error("released by this process")]
+    /// This process gave it up.
+    #[error("given up by this process")]
     Released,
 }
 

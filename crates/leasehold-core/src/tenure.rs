@@ -31,8 +31,8 @@ pub enum Event {
         /// The answer.
         answer: Answer,
     },
-    /// The worker showed that it moves.
-    Pulse,
+    /// The worker last showed at this moment that it moves.
+    Pulse(Moment),
     /// A fenced resource has accepted a higher fence.
     Outranked(crate::Stale),
 }
@@ -56,6 +56,8 @@ pub enum Answer {
 pub enum Action {
     /// Send a renewal now, and do not wait for its answer longer than `give_up_after`.
     Renew {
+        /// The moment of sending, to be returned with the answer: trust counts from it.
+        sent: Moment,
         /// The bound on this attempt.
         give_up_after: Duration,
     },
@@ -188,7 +190,7 @@ impl Tenure {
     fn take(&mut self, now: Moment, event: Event, todo: &mut Vec<Action>) {
         match event {
             Event::Wake => {}
-            Event::Pulse => self.last_pulse = now,
+            Event::Pulse(at) => self.last_pulse = self.last_pulse.max(at),
             Event::Outranked(stale) => self.end(LostCause::Stale(stale), todo),
             Event::Answered { sent, answer } => {
                 let current = self.in_flight.is_some_and(|attempt| attempt.sent == sent);
@@ -271,7 +273,7 @@ impl Tenure {
                 let left = self.trusted_until.since(now);
                 let give_up_after = (left / 2).max(SHORTEST_ATTEMPT).min(left);
                 self.in_flight = Some(Attempt { sent: now, give_up_at: now.after(give_up_after) });
-                todo.push(Action::Renew { give_up_after });
+                todo.push(Action::Renew { sent: now, give_up_after });
             }
         }
         let last_call_at = self.trusted_until.before(self.timing.grace());

@@ -1,0 +1,277 @@
+//! The clerk's state: the calls under way.
+
+use super::{Acquired, ClerkArgs, ClerkMsg, settle};
+use crate::{reply::Reply, telemetry::Traces};
+use leasehold_core::{
+    Acquire, AttemptId, Bid, Claim, Clock, LeaseName, LeaseRecord, Parting, Release, Renew, Renewal,
+    SharedStore, StoreError, StoreErrorKind, Verb,
+};
+use ractor::ActorRef;
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use tracing::Instrument;
+
+/// How many calls may be under way at once. What is over waits, within its own time.
+const CALLS: usize = 128;
+/// How many renewals go in one call.
+const BATCH: usize = 512;
+
+/// The calls under way.
+pub(crate) struct Desk {
+    me: ActorRef<ClerkMsg>,
+    pub(super) store: SharedStore,
+    clock: Arc<dyn Clock>,
+    traces: Traces,
+    tasks: JoinSet<()>,
+    places: Arc<Semaphore>,
+    bids: HashMap<AttemptId, Bidding>,
+    due: Vec<Due>,
+    closing: Option<Reply<()>>,
+}
+
+/// A bid whose answer is awaited.
+struct Bidding {
+    bid: Bid,
+    done: Option<Reply<Acquired>>,
+}
+
+struct Due {
+    renewal: Renewal,
+    within: Duration,
+    done: Reply<Renew>,
+}
+
+impl Desk {
+    pub(super) fn new(me: ActorRef<ClerkMsg>, args: ClerkArgs) -> Self {
+        Self {
+            me,
+            store: args.store,
+            clock: args.clock,
+            traces: args.traces,
+            tasks: JoinSet::new(),
+            places: Arc::new(Semaphore::new(CALLS)),
+            bids: HashMap::new(),
+            due: Vec::new(),
+            closing: None,
+        }
+    }
+
+    pub(super) fn acquire(&mut self, bid: Bid, within: Duration, done: Reply<Acquired>) {
+        let (store, clock, me) = (self.store.clone(), self.clock.clone(), self.me.clone());
+        let span = self.traces.acquire(&bid.name, &bid.replica, &bid.trace);
+        let (traces, at_span) = (self.traces.clone(), span.clone());
+        let mut sent_bid = bid.clone();
+        let own = traces.of(&span);
+        if own.traceparent().is_some() {
+            // The record keeps the acquire's own context, so that a successor can link to it.
+            sent_bid.trace = own;
+        }
+        self.bids.insert(bid.attempt, Bidding { bid, done: Some(done) });
+        self.task(
+            async move {
+                let sent = clock.now();
+                let answer = bounded(within, store.acquire(&sent_bid)).await.unwrap_or_else(|fault| {
+                    Acquire::Unknown(fault.error(Verb::Acquire, &*store).on(&sent_bid.name))
+                });
+                match &answer {
+                    Acquire::Granted(granted) => {
+                        at_span.record("outcome", "granted");
+                        at_span.record("fence", granted.claim.fence.get());
+                        at_span.record("predecessor", granted.predecessor.fate().as_str());
+                        if let Some(ended) = granted.predecessor.ended() {
+                            traces.link(&at_span, &ended.trace);
+                        }
+                    }
+                    Acquire::Held(_) => drop(at_span.record("outcome", "held")),
+                    Acquire::Refused(_) => drop(at_span.record("outcome", "refused")),
+                    Acquire::Unknown(_) => drop(at_span.record("outcome", "unknown")),
+                }
+                let _ = me.cast(ClerkMsg::AcquireDone {
+                    attempt: sent_bid.attempt,
+                    acquired: Acquired { sent, answer },
+                });
+            }
+            .instrument(span),
+        );
+    }
+
+    pub(super) fn acquire_done(&mut self, attempt: AttemptId, acquired: Acquired) {
+        let Some(bidding) = self.bids.remove(&attempt) else { return };
+        match bidding.done {
+            Some(done) => done.send(acquired),
+            // Undone while it was under way. Held and Refused left nothing; the others may have.
+            None => match acquired.answer {
+                Acquire::Granted(_) | Acquire::Unknown(_) => {
+                    self.settle(bidding.bid.name, attempt, bidding.bid.ttl);
+                }
+                Acquire::Held(_) | Acquire::Refused(_) => {}
+            },
+        }
+    }
+
+    pub(super) fn undo(&mut self, name: LeaseName, attempt: AttemptId, ttl: Duration) {
+        match self.bids.get_mut(&attempt) {
+            // Its answer will tell whether there is anything to release.
+            Some(bidding) => drop(bidding.done.take()),
+            None => self.settle(name, attempt, ttl),
+        }
+    }
+
+    fn settle(&mut self, name: LeaseName, attempt: AttemptId, ttl: Duration) {
+        let store = self.store.clone();
+        self.task(async move { settle::undo(&*store, &name, attempt, ttl).await });
+    }
+
+    /// Whether a flush must be asked for.
+    pub(super) fn gather(&mut self, renewal: Renewal, within: Duration, done: Reply<Renew>) -> bool {
+        self.due.push(Due { renewal, within, done });
+        self.due.len() == 1
+    }
+
+    pub(super) fn flush(&mut self) {
+        let mut due = std::mem::take(&mut self.due);
+        while !due.is_empty() {
+            let rest = due.split_off(due.len().min(BATCH));
+            self.renew(due);
+            due = rest;
+        }
+    }
+
+    fn renew(&mut self, batch: Vec<Due>) {
+        let store = self.store.clone();
+        let span = self.traces.renew(batch.len());
+        self.task(
+            async move {
+                // Each renewer gives up by itself at its own time; the call need not outlive the last of them.
+                let within = batch.iter().map(|due| due.within).max().unwrap_or_default();
+                let (renewals, done): (Vec<_>, Vec<_>) =
+                    batch.into_iter().map(|due| (due.renewal, due.done)).unzip();
+                let answers = bounded(within, store.renew(&renewals)).await;
+                let unknown = |fault: &Fault, at: usize| {
+                    Renew::Unknown(fault.error(Verb::Renew, &*store).on(&renewals[at].claim.name))
+                };
+                match answers {
+                    Ok(answers) => {
+                        let mut answers = answers.into_iter();
+                        for (at, done) in done.into_iter().enumerate() {
+                            done.send(answers.next().unwrap_or_else(|| unknown(&Fault::Panicked, at)));
+                        }
+                    }
+                    Err(fault) => {
+                        done.into_iter().enumerate().for_each(|(at, done)| done.send(unknown(&fault, at)));
+                    }
+                }
+            }
+            .instrument(span),
+        );
+    }
+
+    pub(super) fn release(
+        &mut self,
+        claim: Claim,
+        mut parting: Parting,
+        within: Duration,
+        done: Reply<Release>,
+    ) {
+        let store = self.store.clone();
+        let span = self.traces.release(&claim, &parting.trace);
+        let own = self.traces.of(&span);
+        if own.traceparent().is_some() {
+            parting.trace = own;
+        }
+        let at_span = span.clone();
+        self.task(
+            async move {
+                let answer = settle::release(&*store, &claim, &parting, within).await;
+                at_span.record(
+                    "outcome",
+                    match &answer {
+                        Release::Released => "released",
+                        Release::NotHolder(_) => "not-holder",
+                        Release::Refused(_) => "refused",
+                        Release::Unknown(_) => "unknown",
+                    },
+                );
+                done.send(answer);
+            }
+            .instrument(span),
+        );
+    }
+
+    pub(super) fn look(
+        &mut self,
+        name: LeaseName,
+        within: Duration,
+        done: Reply<Result<LeaseRecord, StoreError>>,
+    ) {
+        let store = self.store.clone();
+        self.task(async move {
+            let looked = bounded(within, store.inspect(&name)).await;
+            done.send(looked.unwrap_or_else(|fault| Err(fault.error(Verb::Inspect, &*store).on(&name))));
+        });
+    }
+
+    fn task(&mut self, call: impl Future<Output = ()> + Send + 'static) {
+        let (places, me) = (self.places.clone(), self.me.clone());
+        self.tasks.spawn(async move {
+            let place = places.acquire_owned().await;
+            call.await;
+            drop(place);
+            let _ = me.cast(ClerkMsg::TaskEnded);
+        });
+    }
+
+    pub(super) fn tidy(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+        if self.tasks.len() <= 1 && self.bids.is_empty() && self.due.is_empty() {
+            // The task that says it ended is at its very last statement: it makes no more calls.
+            if let Some(done) = self.closing.take() {
+                done.send(());
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, done: Reply<()>) {
+        self.closing = Some(done);
+        self.tidy();
+    }
+
+    pub(super) fn abort(&mut self) {
+        self.tasks.abort_all();
+    }
+}
+
+/// Why a call to the store gave no answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Fault {
+    Silent(Duration),
+    Panicked,
+}
+
+impl Fault {
+    pub(super) fn error(self, verb: Verb, store: &dyn leasehold_core::Store) -> StoreError {
+        let kind = match self {
+            Self::Silent(within) => StoreErrorKind::TimedOut(within),
+            Self::Panicked => StoreErrorKind::Other,
+        };
+        let error = StoreError::new(kind, verb, store.address());
+        match self {
+            Self::Silent(_) => error,
+            Self::Panicked => error.because(StorePanicked),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the store's code panicked, or broke its contract; this is a bug in it")]
+struct StorePanicked;
+
+/// One call, bounded in time, with a panic of the store's code caught: the renewer must get its answer.
+pub(super) async fn bounded<T>(within: Duration, call: impl Future<Output = T>) -> Result<T, Fault> {
+    let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(call));
+    match timeout(within, caught).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => Err(Fault::Panicked),
+        Err(_) => Err(Fault::Silent(within)),
+    }
+}

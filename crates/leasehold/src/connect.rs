@@ -1,0 +1,27 @@
+//! Opening a store by its address.
+
+use leasehold_core::{MemoryStore, SharedStore, StoreError, StoreErrorKind, Verb};
+use std::sync::Arc;
+
+/// Opens the store at `url`:
+///
+/// * `memory:`: a fresh store in this process, for tests and single-process programs.
+/// * `sqlite:PATH`: a file shared by the processes of one host; made, with its directory, if it is missing. Feature
+///   `sqlite`, on by default.
+///
+/// # Errors
+/// [`StoreError`], of the kind `Config` for an address that no compiled-in store understands. No error shows a
+/// password that the address may hold.
+pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    match scheme {
+        "memory" => Ok(Arc::new(MemoryStore::default())),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => Ok(Arc::new(leasehold_sqlite::SqliteStore::connect(url).await?)),
+        _ => {
+            let known = if cfg!(feature = "sqlite") { "memory:, sqlite:PATH" } else { "memory:" };
+            let problem = format!("the scheme `{scheme}:` is not known to this program; it knows {known}");
+            Err(StoreError::new(StoreErrorKind::Config(problem.into()), Verb::Connect, format!("{scheme}:…")))
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The election: wants to lead for as long as the replica does, term after term.
+//!
+//! ```text
+//! Campaigning ── won ──► Leading ── term over ──► Resting ── rested ──► Campaigning
+//! ```
+
+mod builder;
+mod handle;
+
+pub use builder::{ElectError, ElectionBuilder};
+pub use handle::{Election, Position};
+
+use crate::{
+    candidate::{CampaignMsg, Candidate, Manner, Verdict, Win},
+    context::Context,
+    event::WorkerOutcome,
+    holder::{HolderArgs, HolderMsg, LeaseHolder, Settings, TermReport},
+    reply::Reply,
+    standing::StandingFeed,
+    worker::Crew,
+};
+use leasehold_core::{LostCause, backoff::Backoff};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::watch, task::AbortHandle};
+
+#[derive(Debug)]
+pub(crate) enum ElectionMsg {
+    Campaign(CampaignMsg),
+    TermEnded(TermReport),
+    Rested,
+    /// Give the present term up, and campaign again after a while.
+    StepDown {
+        within: Duration,
+        reason: Arc<str>,
+    },
+    /// Give the present term up, and end.
+    Stop {
+        within: Duration,
+        by: Arc<str>,
+        reason: Arc<str>,
+    },
+}
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for ElectionMsg {}
+
+pub(crate) struct ElectionArgs {
+    pub(crate) ctx: Context,
+    pub(crate) manner: Manner,
+    pub(crate) settings: Settings,
+    pub(crate) crew: Arc<dyn Crew>,
+    pub(crate) standings: StandingFeed,
+    pub(crate) position: watch::Sender<Position>,
+}
+
+pub(crate) struct ElectionActor;
+
+pub(crate) struct Electing {
+    args: ElectionArgs,
+    phase: Phase,
+    stopping: bool,
+    stepped_down: bool,
+    // Grows while terms end at once, so that a worker that fails everywhere does not make leadership spin.
+    rest: Backoff,
+    timer: Option<AbortHandle>,
+}
+
+enum Phase {
+    Campaigning(Box<Candidate<ElectionMsg>>),
+    Leading(ActorRef<HolderMsg>),
+    Resting,
+}
+
+/// A worker that ended at once is started again no sooner than this, at first.
+const SHORTEST_REST: Duration = Duration::from_secs(1);
+/// And no later than this, at last.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
+impl Actor for ElectionActor {
+    type Msg = ElectionMsg;
+    type State = Electing;
+    type Arguments = ElectionArgs;
+
+    async fn pre_start(
+        &self,
+        _: ActorRef<ElectionMsg>,
+        args: ElectionArgs,
+    ) -> Result<Electing, ActorProcessingErr> {
+        let seed = args.manner.name.as_str().len() as u64 ^ u64::from(std::process::id());
+        let rest = Backoff::new(SHORTEST_REST, LONGEST_REST, seed);
+        Ok(Electing { args, phase: Phase::Resting, stopping: false, stepped_down: false, rest, timer: None })
+    }
+
+    async fn post_start(
+        &self,
+        me: ActorRef<ElectionMsg>,
+        s: &mut Electing,
+    ) -> Result<(), ActorProcessingErr> {
+        s.campaign(&me);
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<ElectionMsg>,
+        msg: ElectionMsg,
+        s: &mut Electing,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            ElectionMsg::Campaign(msg) => {
+                let Phase::Campaigning(candidate) = &mut s.phase else { return Ok(()) };
+                match candidate.on(msg) {
+                    None => {}
+                    Some(Verdict::Won(win)) => s.lead(&me, win).await?,
+                    Some(Verdict::Defeated(defeat)) => {
+                        s.args.position.send_replace(Position::Failed(defeat));
+                        me.stop(None);
+                    }
+                }
+            }
+            ElectionMsg::TermEnded(report) => s.term_ended(&me, Some(&report)),
+            ElectionMsg::Rested => {
+                if matches!(s.phase, Phase::Resting) {
+                    s.campaign(&me);
+                }
+            }
+            ElectionMsg::StepDown { within, reason } => {
+                if let Phase::Leading(holder) = &s.phase {
+                    s.stepped_down = true;
+                    let by = s.args.ctx.replica.as_str().into();
+                    let _ = holder.cast(HolderMsg::Leave { within, by, reason });
+                }
+            }
+            ElectionMsg::Stop { within, by, reason } => {
+                s.stopping = true;
+                match &s.phase {
+                    Phase::Leading(holder) => drop(holder.cast(HolderMsg::Leave { within, by, reason })),
+                    Phase::Campaigning(_) | Phase::Resting => {
+                        s.phase = Phase::Resting;
+                        me.stop(None);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        me: ActorRef<ElectionMsg>,
+        event: SupervisionEvent,
+        s: &mut Electing,
+    ) -> Result<(), ActorProcessingErr> {
+        let ended = match event {
+            SupervisionEvent::ActorTerminated(cell, state, _) => {
+                drop(state);
+                cell.get_id()
+            }
+            SupervisionEvent::ActorFailed(cell, _) => cell.get_id(),
+            _ => return Ok(()),
+        };
+        // A holder reports before it ends. One that could not was killed or panicked, and its worker was killed with
+        // it but not joined: its lease expires, and so does our right to campaign beside it.
+        if matches!(&s.phase, Phase::Leading(holder) if holder.get_id() == ended) {
+            s.term_ended(&me, None);
+        }
+        Ok(())
+    }
+
+    async fn post_stop(&self, _: ActorRef<ElectionMsg>, s: &mut Electing) -> Result<(), ActorProcessingErr> {
+        // Drops the candidate now, wherever the state travels.
+        s.phase = Phase::Resting;
+        Ok(())
+    }
+}
+
+impl Electing {
+    fn campaign(&mut self, me: &ActorRef<ElectionMsg>) {
+        let candidate = Candidate::begin(
+            self.args.ctx.clone(),
+            me.clone(),
+            ElectionMsg::Campaign,
+            self.args.manner.clone(),
+        );
+        self.phase = Phase::Campaigning(Box::new(candidate));
+        self.args.position.send_replace(Position::Campaigning);
+    }
+
+    async fn lead(&mut self, me: &ActorRef<ElectionMsg>, win: Win) -> Result<(), ActorProcessingErr> {
+        let fence = win.scope.grant.fence();
+        let reporter = me.clone();
+        let args = HolderArgs {
+            ctx: self.args.ctx.clone(),
+            settings: self.args.settings.clone(),
+            scope: win.scope,
+            crew: self.args.crew.clone(),
+            standings: self.args.standings.clone(),
+            sent: win.sent,
+            remaining: win.remaining,
+            done: Reply::new(move |report| drop(reporter.cast(ElectionMsg::TermEnded(report)))),
+        };
+        let (holder, _) = Actor::spawn_linked(None, LeaseHolder, args, me.get_cell()).await?;
+        self.phase = Phase::Leading(holder);
+        self.args.position.send_replace(Position::Leading(fence));
+        Ok(())
+    }
+
+    fn term_ended(&mut self, me: &ActorRef<ElectionMsg>, report: Option<&TermReport>) {
+        if !matches!(self.phase, Phase::Leading(_)) {
+            return;
+        }
+        self.phase = Phase::Resting;
+        if let Some(LostCause::Stale(stale)) = report.map(|r| &r.cause) {
+            // A resource knows a higher fence than the store issued: bid above it, and the system heals.
+            self.args.ctx.floors.raise(&self.args.manner.name, Some(stale.highest));
+        }
+        if self.stopping {
+            me.stop(None);
+            return;
+        }
+        let outcome = report.map(|r| r.worker.clone());
+        self.args.position.send_replace(Position::Resting { last: outcome });
+        let rest = self.rest_after(report);
+        let timer = me.send_after(rest, || ElectionMsg::Rested).abort_handle();
+        if let Some(old) = self.timer.replace(timer) {
+            old.abort();
+        }
+    }
+
+    fn rest_after(&mut self, report: Option<&TermReport>) -> Duration {
+        let ttl = self.args.settings.timing.ttl();
+        let stepped_down = std::mem::take(&mut self.stepped_down);
+        let Some(report) = report else { return ttl };
+        if report.lasted > ttl.max(Duration::from_secs(10)) {
+            self.rest.reset();
+        }
+        match &report.worker {
+            // Others shall have it.
+            _ if stepped_down => ttl,
+            // The worker ended by itself: with nothing to do, or unable to. Neither may become a hot loop.
+            WorkerOutcome::Finished | WorkerOutcome::Failed(_) | WorkerOutcome::NotStarted(_) => {
+                self.rest.next_delay()
+            }
+            // Lost: back into the queue at once, a little spread.
+            WorkerOutcome::Killed => self.rest.jitter(ttl / 10),
+        }
+    }
+}
+
+impl Drop for Electing {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Setting an election up.
+
+use super::{Election, ElectionActor, ElectionArgs, Position};
+use crate::{
+    candidate::Manner,
+    error::{ConfigError, StartError},
+    node::Node,
+    standing::Standings,
+    term::Term,
+    terms::{Terms, terms_setters},
+    worker::{ActorCrew, BoxError, Crew, TaskCrew, Worker},
+};
+use leasehold_core::{LeaseName, NameError, campaign::Patience};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// An election that is being set up; made by [`Node::election`].
+#[derive(Debug)]
+#[must_use = "an election campaigns only once `lead` or `run` is called"]
+pub struct ElectionBuilder {
+    node: Node,
+    name: Result<LeaseName, NameError>,
+    terms: Terms,
+}
+
+/// An election was not started. Nothing was sent to the store.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElectError {
+    /// A setting was refused.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The node cannot start anything any more.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl ElectionBuilder {
+    terms_setters!();
+
+    pub(crate) fn new(node: Node, name: Result<LeaseName, NameError>) -> Self {
+        Self { node, name, terms: Terms::default() }
+    }
+
+    /// Campaigns from now on, and runs `work` whenever this replica leads.
+    ///
+    /// The future is dropped at its next `.await` when the term ends, whatever ended it. If it returns, the lease is
+    /// released and, after a pause that grows while terms end quickly, this replica campaigns again; an error is
+    /// logged and reported as the worker's outcome, and treated alike.
+    ///
+    /// # Errors
+    /// [`ElectError`] for a setting that cannot work. A store that cannot be reached is no error here: the election
+    /// goes on trying, and [`Election::position`] tells.
+    pub async fn lead<F, Fut>(self, work: F) -> Result<Election, ElectError>
+    where
+        F: Fn(Term) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        let settings = self.terms.settings(self.node.context())?;
+        let pulse = settings.max_silence.map(|max| max / 4);
+        self.start(Arc::new(TaskCrew::new(move |term| Box::pin(work(term)) as _, pulse))).await
+    }
+
+    /// Campaigns from now on, and runs a worker actor whenever this replica leads: `make` builds it and its arguments
+    /// for each term.
+    ///
+    /// # Errors
+    /// As [`ElectionBuilder::lead`].
+    pub async fn run<W, F>(self, make: F) -> Result<Election, ElectError>
+    where
+        W: Worker,
+        F: Fn(Term) -> (W, W::Arguments) + Send + Sync + 'static,
+    {
+        self.start(Arc::new(ActorCrew::new(make))).await
+    }
+
+    async fn start(self, crew: Arc<dyn Crew>) -> Result<Election, ElectError> {
+        let name = self.name.map_err(ConfigError::from)?;
+        let ctx = self.node.context();
+        let settings = self.terms.settings(ctx)?;
+        let manner = Manner {
+            name: name.clone(),
+            timing: settings.timing,
+            patience: Patience::Forever,
+            priority: self.terms.priority,
+            crash_witness: self.terms.crash_witness,
+            trace: ctx.traces.here(),
+        };
+        let (standings, stream) = Standings::open();
+        let (position, watched) = watch::channel(Position::Campaigning);
+        let longest_end = settings.join_within + settings.release_within;
+        let args = ElectionArgs { ctx: ctx.clone(), manner, settings, crew, standings, position };
+        let actor = self.node.spawn(ElectionActor, args).await?;
+        Ok(Election::new(&self.node, name, actor, stream, watched, longest_end))
+    }
+}

@@ -1,0 +1,118 @@
+//! A running election, in the hands of its user.
+
+use super::ElectionMsg;
+use crate::{event::WorkerOutcome, node::Node, standing::Standings};
+use leasehold_core::{Fence, LeaseName, campaign::Defeat};
+use ractor::ActorRef;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Where a candidate stands.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Position {
+    /// Wants to lead.
+    Campaigning,
+    /// Leads, or is about to end its term, under this fence.
+    Leading(Fence),
+    /// Campaigns again after a pause.
+    Resting {
+        /// How the worker of its last term ended, where that is known.
+        last: Option<WorkerOutcome>,
+    },
+    /// Has given up for good: the store can never be used like this.
+    Failed(Defeat),
+    /// Was stopped.
+    Stopped,
+}
+
+/// A running election. Dropping it stops it in the background, as [`Election::stop`] with 5 s does.
+#[derive(Debug)]
+pub struct Election {
+    node: Node,
+    name: LeaseName,
+    actor: ActorRef<ElectionMsg>,
+    standings: Standings,
+    position: watch::Receiver<Position>,
+    longest_end: Duration,
+    stopped: bool,
+}
+
+/// How long a dropped election's worker may take to quiesce.
+const DROPPED_WITHIN: Duration = Duration::from_secs(5);
+
+impl Election {
+    pub(super) fn new(
+        node: &Node,
+        name: LeaseName,
+        actor: ActorRef<ElectionMsg>,
+        standings: Standings,
+        position: watch::Receiver<Position>,
+        longest_end: Duration,
+    ) -> Self {
+        node.enrol(actor.get_cell(), {
+            let actor = actor.clone();
+            move |within| stop(&actor, within, "its node", "the node is shutting down")
+        });
+        Self { node: node.clone(), name, actor, standings, position, longest_end, stopped: false }
+    }
+
+    /// The lease that is campaigned for.
+    #[must_use]
+    pub const fn name(&self) -> &LeaseName {
+        &self.name
+    }
+
+    /// The fence under which this replica leads, if it does. For people and for readiness: it may be over by the time
+    /// it is read. Work asks its own [`Term::check`](crate::Term::check).
+    #[must_use]
+    pub fn leading(&self) -> Option<Fence> {
+        match *self.position.borrow() {
+            Position::Leading(fence) => Some(fence),
+            _ => None,
+        }
+    }
+
+    /// Where this candidate stands, now and as it changes. Readers see the latest; for an ordered stream in which no
+    /// loss is missing use [`Election::standings`].
+    #[must_use]
+    pub fn position(&self) -> watch::Receiver<Position> {
+        self.position.clone()
+    }
+
+    /// The standings of all terms of this election, in order, with no `Lost` left out. One reader.
+    pub const fn standings(&mut self) -> &mut Standings {
+        &mut self.standings
+    }
+
+    /// Gives the present term up, if there is one, and campaigns again after one ttl, so that others may lead. The
+    /// worker has `within` to quiesce, and is then dropped; the lease is released after it has ended.
+    pub fn step_down(&self, within: Duration, reason: &str) {
+        let _ = self.actor.cast(ElectionMsg::StepDown { within, reason: reason.into() });
+    }
+
+    /// Ends the election: the worker has `within` to quiesce, is then dropped, and the lease is released after it has
+    /// ended. Whether everything ended in time: if not, the worker blocks its thread, or the store did not answer; the
+    /// lease then expires.
+    ///
+    /// Takes at most `within` plus the times to join and to release. Dropping the future stops nothing: the election
+    /// still ends.
+    pub async fn stop(mut self, within: Duration) -> bool {
+        self.stopped = true;
+        stop(&self.actor, within, self.node.replica().as_str(), "stopped by its owner");
+        let bound = within.saturating_add(self.longest_end);
+        self.actor.get_cell().wait(Some(bound)).await.is_ok()
+    }
+}
+
+impl Drop for Election {
+    fn drop(&mut self) {
+        if !self.stopped {
+            stop(&self.actor, DROPPED_WITHIN, self.node.replica().as_str(), "its handle was dropped");
+        }
+    }
+}
+
+fn stop(actor: &ActorRef<ElectionMsg>, within: Duration, by: &str, reason: &str) {
+    let _ = actor.cast(ElectionMsg::Stop { within, by: by.into(), reason: reason.into() });
+}

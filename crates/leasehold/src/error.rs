@@ -1,0 +1,82 @@
+//! What a caller of this crate may be told.
+
+use leasehold_core::{LeaseName, Lost, NameError, StoreError, TimingError, campaign::Defeat};
+use std::sync::Arc;
+
+/// A setting was refused. Nothing was sent to the store.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A duration.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
+    /// The store cannot see the end of a process.
+    #[error("a {kind} store has no crash witness: leave it off, or use a store that has one")]
+    NoCrashWitness {
+        /// The kind of store.
+        kind: &'static str,
+    },
+}
+
+/// A lease was not held until its work had ended.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldError {
+    /// A setting was refused. Nothing was sent to the store.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The lease was not acquired. This replica does not hold it, and the work was not started.
+    #[error("lease {name} was not acquired: {defeat}")]
+    NotAcquired {
+        /// The lease.
+        name: LeaseName,
+        /// Why: held by another, out of time, or the store failed.
+        defeat: Defeat,
+    },
+    /// The lease was lost, and the work was dropped before its end.
+    #[error(transparent)]
+    Lost(Lost),
+    /// The work panicked. The lease was released after it.
+    #[error("the work under lease {name} panicked: {message}")]
+    Panicked {
+        /// The lease.
+        name: LeaseName,
+        /// What the panic said.
+        message: Arc<str>,
+    },
+    /// The node was stopped. The work was dropped before its end, or never started.
+    #[error("the work under lease {name} was ended, for its node was stopped")]
+    Stopped {
+        /// The lease.
+        name: LeaseName,
+    },
+}
+
+impl HoldError {
+    pub(crate) const fn not_acquired(name: LeaseName, defeat: Defeat) -> Self {
+        Self::NotAcquired { name, defeat }
+    }
+}
+
+/// A node could not be started.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The store could not be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The replica's name was refused.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// There is no tokio runtime, or it is shutting down.
+    #[error("a node is started inside a tokio runtime, and there is none, or it is shutting down")]
+    NoRuntime,
+}
+
+/// The node has been stopped, or its runtime has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the node has been stopped")]
+pub struct NodeStopped;

@@ -1,0 +1,379 @@
+//! The holder's state: where the term stands, and what must happen before its lease may be released.
+
+use super::{HolderMsg, Renewer, Tell};
+use crate::{
+    clerk::ClerkMsg,
+    context::Context,
+    event::{Happening, WorkerOutcome},
+    renewer::{Berth, RenewerArgs, RenewerMsg},
+    reply::Reply,
+    standing::StandingFeed,
+    telemetry,
+    term::Scope,
+    worker::{Crew, Notice},
+};
+use leasehold_core::{Claim, Fence, LostCause, Moment, Note, Parting, Release, Standing, Timing};
+use ractor::{ActorRef, RpcReplyPort};
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::oneshot, task::AbortHandle};
+
+/// What holds for every term of a lease or election.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) timing: Timing,
+    /// How long a killed worker is waited for before that is reported.
+    pub(crate) join_within: Duration,
+    /// How long a release may take.
+    pub(crate) release_within: Duration,
+    pub(crate) abort_on_overrun: bool,
+    /// Renew only while the worker gave a pulse within this time.
+    pub(crate) max_silence: Option<Duration>,
+}
+
+pub(crate) struct HolderArgs {
+    pub(crate) ctx: Context,
+    pub(crate) settings: Settings,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) crew: Arc<dyn Crew>,
+    pub(crate) standings: StandingFeed,
+    /// When the granted bid was sent.
+    pub(crate) sent: Moment,
+    /// What the store said is left.
+    pub(crate) remaining: Duration,
+    pub(crate) done: Reply<TermReport>,
+}
+
+/// How a term went.
+#[derive(Debug)]
+pub(crate) struct TermReport {
+    pub(crate) fence: Fence,
+    pub(crate) worker: WorkerOutcome,
+    pub(crate) cause: LostCause,
+    pub(crate) release: Option<Release>,
+    pub(crate) lasted: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The worker works.
+    Leading,
+    /// The worker was asked to end.
+    Quiescing,
+    /// The worker's term is over, or its time is; it was killed.
+    Joining,
+    /// The worker has been joined, and the renewer was told to end.
+    Ending,
+    /// The store was asked to release.
+    Releasing,
+}
+
+pub(crate) struct Book {
+    me: ActorRef<HolderMsg>,
+    args: Option<HolderArgs>,
+    ctx: Context,
+    settings: Settings,
+    scope: Arc<Scope>,
+    standings: StandingFeed,
+    pub(super) renewer: Option<ActorRef<RenewerMsg>>,
+    berth: Arc<Berth>,
+    tell: Option<Tell>,
+    stage: Stage,
+    asked_within: Duration,
+    begun: Moment,
+    // Why the term is over, once that is decided.
+    cause: Option<LostCause>,
+    outcome: Option<WorkerOutcome>,
+    joined: bool,
+    note: Option<oneshot::Receiver<Option<Vec<u8>>>>,
+    timer: Option<AbortHandle>,
+    done: Option<Reply<TermReport>>,
+}
+
+impl Book {
+    pub(super) fn open(me: ActorRef<HolderMsg>, mut args: HolderArgs) -> Self {
+        let done = std::mem::replace(&mut args.done, Reply::new(drop));
+        Self {
+            me,
+            ctx: args.ctx.clone(),
+            settings: args.settings.clone(),
+            scope: args.scope.clone(),
+            standings: args.standings.clone(),
+            renewer: None,
+            berth: Arc::new(Berth::default()),
+            tell: None,
+            stage: Stage::Leading,
+            asked_within: Duration::ZERO,
+            begun: args.ctx.now(),
+            cause: None,
+            outcome: None,
+            joined: false,
+            note: None,
+            timer: None,
+            done: Some(done),
+            args: Some(args),
+        }
+    }
+
+    pub(super) fn renewer_to_be(&mut self) -> Option<(Renewer, RenewerArgs)> {
+        let args = self.args.take()?;
+        let renewer = Renewer::new(self.berth.clone(), args.scope.clone());
+        let args = RenewerArgs {
+            ctx: args.ctx,
+            timing: args.settings.timing,
+            scope: args.scope,
+            crew: args.crew,
+            holder: self.me.clone(),
+            sent: args.sent,
+            remaining: args.remaining,
+            max_silence: args.settings.max_silence,
+        };
+        Some((renewer, args))
+    }
+
+    fn claim(&self) -> &Claim {
+        self.scope.grant.claim()
+    }
+
+    fn event(&self, what: Happening) {
+        self.ctx.events.tell(&self.claim().name, Some(self.claim().fence), what);
+    }
+
+    pub(super) fn mustered(&mut self, tell: Tell) {
+        self.tell = Some(tell);
+        // Asked to leave before there was anybody to ask.
+        if self.stage == Stage::Quiescing {
+            self.ask(self.asked_within);
+        }
+    }
+
+    pub(super) fn stood(&mut self, standing: Standing) {
+        match &standing {
+            Standing::Held { until } => {
+                self.event(Happening::Renewed { remaining: self.ctx.until(*until) });
+            }
+            Standing::Jeopardy { until, cause } => {
+                let remaining = self.ctx.until(*until);
+                self.event(Happening::Jeopardy { cause: cause.clone(), remaining });
+            }
+            // Told once, where the cause is decided.
+            Standing::Lost { .. } => return,
+        }
+        if self.cause.is_none() {
+            self.standings.tell(self.claim().fence, standing);
+        }
+    }
+
+    pub(super) fn last_call(&mut self, within: Duration) {
+        if self.stage == Stage::Leading {
+            // Whatever the worker does now, this term ends because its renewals failed.
+            self.lose(LostCause::Expired);
+            self.quiesce(within, "the end of trust".into(), "renewals fail".into());
+        }
+    }
+
+    pub(super) fn leave(&mut self, within: Duration, by: Arc<str>, reason: Arc<str>) {
+        match self.stage {
+            Stage::Leading => self.quiesce(within, by, reason),
+            // Asked again: the shorter time counts.
+            Stage::Quiescing => self.arm(within, || HolderMsg::QuiesceOver),
+            Stage::Joining | Stage::Ending | Stage::Releasing => {}
+        }
+    }
+
+    fn quiesce(&mut self, within: Duration, by: Arc<str>, reason: Arc<str>) {
+        self.stage = Stage::Quiescing;
+        self.asked_within = within;
+        self.event(Happening::Quiescing { by, reason });
+        if within.is_zero() {
+            self.quiesce_over();
+            return;
+        }
+        self.arm(within, || HolderMsg::QuiesceOver);
+        self.ask(within);
+    }
+
+    fn ask(&mut self, within: Duration) {
+        if let Some(tell) = &self.tell {
+            let (port, note) = oneshot::channel();
+            self.note = Some(note);
+            let done: RpcReplyPort<Option<Vec<u8>>> = port.into();
+            (tell.0)(Notice::Quiesce { within, done });
+        }
+    }
+
+    pub(super) fn quiesce_over(&mut self) {
+        if self.stage == Stage::Quiescing {
+            // Its time is over, by its own agreement: the kill shortens nothing that was promised (I4).
+            self.scope.grant.end(self.cause.clone().unwrap_or(LostCause::Released));
+            self.end_worker();
+        }
+    }
+
+    /// Kills the worker if it still runs, and waits for its end.
+    fn end_worker(&mut self) {
+        self.stage = Stage::Joining;
+        self.scope.abort_tasks();
+        self.berth.kill();
+        self.arm(self.settings.join_within, || HolderMsg::Overrun);
+        self.proceed();
+    }
+
+    pub(super) fn overrun(&mut self) {
+        if self.joined {
+            return;
+        }
+        let waited = self.settings.join_within;
+        self.event(Happening::Overrun { waited });
+        if self.settings.abort_on_overrun {
+            // Asked for: better no process than one that works without its lease.
+            std::process::abort();
+        }
+        // No release before the join (I6), and no renewal for a worker that does not obey: the lease expires. Killing
+        // the renewer is allowed, for the worker was killed already.
+        if let Some(renewer) = &self.renewer {
+            renewer.kill();
+        }
+    }
+
+    pub(super) fn worker_ended(&mut self, outcome: WorkerOutcome) {
+        self.outcome.get_or_insert(outcome);
+        self.proceed();
+    }
+
+    pub(super) fn worker_joined(&mut self, not_started: Option<Arc<str>>) {
+        self.joined = true;
+        if let Some(reason) = not_started {
+            self.outcome.get_or_insert(WorkerOutcome::NotStarted(reason));
+        }
+        self.proceed();
+    }
+
+    pub(super) fn renewer_ended(&mut self) {
+        self.renewer = None;
+        if self.cause.is_none() && !matches!(self.stage, Stage::Ending | Stage::Releasing | Stage::Joining) {
+            let cause = self.scope.grant.cause().cloned().unwrap_or(LostCause::RenewerEnded);
+            self.lose(cause);
+        }
+        match self.stage {
+            // The loss. The worker is dead or dying by structure; the explicit kill reaches one that was stopping (I5).
+            Stage::Leading | Stage::Quiescing => self.end_worker(),
+            Stage::Joining | Stage::Ending => self.proceed(),
+            Stage::Releasing => {}
+        }
+    }
+
+    /// Decides why the term is over, and tells everybody at once.
+    fn lose(&mut self, cause: LostCause) {
+        if self.cause.is_some() {
+            return;
+        }
+        self.ctx.traces.lost(self.claim(), cause.as_str(), &self.scope.acquired_in);
+        self.event(Happening::Lost { cause: cause.clone() });
+        self.standings.tell(self.claim().fence, Standing::Lost { cause: cause.clone() });
+        self.cause = Some(cause);
+    }
+
+    /// The one gate: worker joined, then renewer ended, then release (I6).
+    fn proceed(&mut self) {
+        let never_started = self.renewer.is_none() && !self.berth.is_taken();
+        if never_started {
+            self.joined = true;
+        }
+        if !self.joined || self.stage == Stage::Releasing {
+            return;
+        }
+        match (&self.outcome, &self.renewer) {
+            // The parent's word is on its way.
+            (None, Some(_)) if self.stage != Stage::Joining => {}
+            (_, Some(renewer)) => {
+                if self.stage != Stage::Ending {
+                    self.stage = Stage::Ending;
+                    // The worker has been joined: nothing is left for the renewer to end (I6).
+                    renewer.stop(None);
+                }
+            }
+            (_, None) => self.release(),
+        }
+    }
+
+    fn release(&mut self) {
+        self.stage = Stage::Releasing;
+        self.disarm();
+        let outcome = self.outcome.get_or_insert(WorkerOutcome::Killed).clone();
+        self.event(Happening::WorkerEnded { outcome });
+        self.scope.grant.end(self.cause.clone().unwrap_or(LostCause::Released));
+        if matches!(self.cause, Some(LostCause::NotHolder(_))) {
+            self.finish(None);
+            return;
+        }
+        // Also after a loss: if the claim still stands in the store it serves nobody any more. If not, this is a no-op.
+        let parting = Parting { heir: None, note: self.note(), trace: self.scope.acquired_in.clone() };
+        let me = self.me.clone();
+        let message = ClerkMsg::Release {
+            claim: self.claim().clone(),
+            parting,
+            within: self.settings.release_within,
+            done: Reply::new(move |answer| drop(me.cast(HolderMsg::Released(answer)))),
+        };
+        if self.ctx.clerk.cast(message).is_err() {
+            self.finish(None);
+        }
+    }
+
+    /// The note of the worker's answer, or else the one it left in its term.
+    fn note(&mut self) -> Option<Note> {
+        let answered = self.note.take().and_then(|mut note| note.try_recv().ok()).flatten();
+        match answered.map(|bytes| Note::new(self.claim().fence, bytes)) {
+            Some(Ok(note)) => Some(note),
+            Some(Err(error)) => {
+                telemetry::note_dropped(self.claim(), &error);
+                self.scope.take_note()
+            }
+            None => self.scope.take_note(),
+        }
+    }
+
+    pub(super) fn released(&mut self, answer: Release) {
+        match &answer {
+            Release::Released => self.event(Happening::Released { heir: None }),
+            // The worker finished, but the lease had gone before: what it did last was not covered by it.
+            Release::NotHolder(over) => self.lose(LostCause::NotHolder(over.clone())),
+            Release::Refused(_) | Release::Unknown(_) => {}
+        }
+        self.finish(Some(answer));
+    }
+
+    fn finish(&mut self, release: Option<Release>) {
+        let fence = self.claim().fence;
+        let cause = self.cause.clone().unwrap_or_else(|| {
+            let cause = LostCause::Released;
+            self.standings.tell(fence, Standing::Lost { cause: cause.clone() });
+            cause
+        });
+        let worker = self.outcome.clone().unwrap_or(WorkerOutcome::Killed);
+        let lasted = self.ctx.now().since(self.begun);
+        if let Some(done) = self.done.take() {
+            done.send(TermReport { fence, worker, cause, release, lasted });
+        }
+        self.me.stop(None);
+    }
+
+    fn arm(&mut self, within: Duration, msg: fn() -> HolderMsg) {
+        let timer = self.me.send_after(within, msg).abort_handle();
+        if let Some(old) = self.timer.replace(timer) {
+            old.abort();
+        }
+    }
+
+    fn disarm(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+    }
+}
+
+impl Drop for Book {
+    fn drop(&mut self) {
+        self.disarm();
+    }
+}

@@ -1,0 +1,113 @@
+//! The seeker: campaigns once, puts the lease into a holder's hands, and ends.
+
+use super::leave;
+use crate::{
+    candidate::{CampaignMsg, Candidate, Manner, Verdict, Win},
+    holder::{HolderArgs, HolderMsg, LeaseHolder, Settings, TermReport},
+    node::Node,
+    reply::Reply,
+    standing::StandingFeed,
+    worker::Crew,
+};
+use leasehold_core::campaign::Defeat;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A lease in a holder's hands.
+pub(super) struct Found {
+    pub(super) holder: ActorRef<HolderMsg>,
+    pub(super) report: oneshot::Receiver<TermReport>,
+}
+
+pub(super) struct SeekerArgs {
+    pub(super) node: Node,
+    pub(super) manner: Manner,
+    pub(super) settings: Settings,
+    pub(super) crew: Arc<dyn Crew>,
+    pub(super) standings: StandingFeed,
+    pub(super) found: oneshot::Sender<Result<Found, Defeat>>,
+}
+
+pub(super) type SeekerMsg = CampaignMsg;
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for CampaignMsg {}
+
+pub(super) struct Seeker;
+
+pub(super) struct Seeking {
+    args: Option<SeekerArgs>,
+    candidate: Option<Candidate<SeekerMsg>>,
+}
+
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
+impl Actor for Seeker {
+    type Msg = SeekerMsg;
+    type State = Seeking;
+    type Arguments = SeekerArgs;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<SeekerMsg>,
+        args: SeekerArgs,
+    ) -> Result<Seeking, ActorProcessingErr> {
+        let ctx = args.node.context().clone();
+        let candidate = Candidate::begin(ctx, me, |msg| msg, args.manner.clone());
+        Ok(Seeking { args: Some(args), candidate: Some(candidate) })
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<SeekerMsg>,
+        msg: SeekerMsg,
+        s: &mut Seeking,
+    ) -> Result<(), ActorProcessingErr> {
+        let Some(verdict) = s.candidate.as_mut().and_then(|candidate| candidate.on(msg)) else {
+            return Ok(());
+        };
+        s.candidate = None;
+        if let Some(args) = s.args.take() {
+            match verdict {
+                Verdict::Won(win) => hand_over(args, win).await,
+                Verdict::Defeated(defeat) => drop(args.found.send(Err(defeat))),
+            }
+        }
+        me.stop(None);
+        Ok(())
+    }
+
+    async fn post_stop(&self, _: ActorRef<SeekerMsg>, s: &mut Seeking) -> Result<(), ActorProcessingErr> {
+        s.candidate = None;
+        Ok(())
+    }
+}
+
+/// The holder stands below the node, not below the seeker, which ends here.
+async fn hand_over(args: SeekerArgs, win: Win) {
+    let SeekerArgs { node, settings, crew, standings, found, .. } = args;
+    let (done, report) = oneshot::channel();
+    let args = HolderArgs {
+        ctx: node.context().clone(),
+        settings,
+        scope: win.scope,
+        crew,
+        standings,
+        sent: win.sent,
+        remaining: win.remaining,
+        done: Reply::new(move |report| drop(done.send(report))),
+    };
+    // A node that is shutting down starts no holder; the claim, held by nobody, expires within its ttl (I7).
+    let Ok(holder) = node.spawn(LeaseHolder, args).await else { return };
+    node.enrol(holder.get_cell(), {
+        let holder = holder.clone();
+        move |within| {
+            let (by, reason) = ("its node".into(), "the node is shutting down".into());
+            let _ = holder.cast(HolderMsg::Leave { within, by, reason });
+        }
+    });
+    if let Err(Ok(Found { holder, .. })) = found.send(Ok(Found { holder, report })) {
+        // Whoever wanted it has gone in the meantime.
+        leave(&holder);
+    }
+}

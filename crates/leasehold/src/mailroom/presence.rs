@@ -1,0 +1,71 @@
+//! One candidacy, kept in its roster.
+
+use super::MailroomMsg;
+use leasehold_core::Candidacy;
+use ractor::ActorRef;
+use std::{fmt, time::Duration};
+use tokio::task::AbortHandle;
+
+/// Tells a campaign its place in the roster.
+pub(crate) struct Ranked(Box<dyn Fn(usize) + Send>);
+
+impl Ranked {
+    pub(crate) fn new(tell: impl Fn(usize) + Send + 'static) -> Self {
+        Self(Box::new(tell))
+    }
+}
+
+impl fmt::Debug for Ranked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ranked")
+    }
+}
+
+/// One candidacy, kept in its roster by refreshing it once in two ttls: an idle candidate writes less than once a ttl.
+pub(super) struct Presence {
+    candidacy: Candidacy,
+    ttl: Duration,
+    ranked: Ranked,
+    timer: Option<AbortHandle>,
+}
+
+/// Entries of very short leases are refreshed no faster than this.
+const SHORTEST_REFRESH: Duration = Duration::from_secs(5);
+/// Entries of very long leases are refreshed no slower, so that the order of waiters stays true.
+const LONGEST_REFRESH: Duration = Duration::from_secs(600);
+
+impl Presence {
+    pub(super) const fn new(candidacy: Candidacy, ttl: Duration, ranked: Ranked) -> Self {
+        Self { candidacy, ttl, ranked, timer: None }
+    }
+
+    pub(super) const fn candidacy(&self) -> &Candidacy {
+        &self.candidacy
+    }
+
+    fn refresh_every(&self) -> Duration {
+        (self.ttl * 2).clamp(SHORTEST_REFRESH, LONGEST_REFRESH)
+    }
+
+    /// How long an announcement stands: twice the refresh, so that one may be missed.
+    pub(super) fn announced_for(&self) -> Duration {
+        self.refresh_every() * 2
+    }
+
+    pub(super) fn seen(&mut self, before: usize, room: &ActorRef<MailroomMsg>) {
+        self.ranked.0(before);
+        let id = self.candidacy.id;
+        let timer = room.send_after(self.refresh_every(), move || MailroomMsg::Refresh { id });
+        if let Some(old) = self.timer.replace(timer.abort_handle()) {
+            old.abort();
+        }
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Ending a node, in order and within a bound.
+
+use super::{Member, root::RootMsg};
+use crate::{clerk::ClerkMsg, context::Context, mailroom::MailroomMsg, reply::Reply, watcher::WatcherMsg};
+use ractor::ActorRef;
+use std::time::Duration;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+
+/// How a node ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "it says whether every lease was released"]
+pub enum Stopped {
+    /// In order: every worker had ended, and the store had answered every call.
+    Clean,
+    /// Out of time: what had not ended was killed. Leases that were not released expire within their ttl.
+    Killed,
+}
+
+pub(super) struct Parts {
+    pub(super) ctx: Context,
+    pub(super) root: ActorRef<RootMsg>,
+    pub(super) members: Vec<Member>,
+}
+
+/// The most that is kept of a shutdown's time for joining and releasing.
+const RESERVE: Duration = Duration::from_secs(2);
+
+pub(super) async fn stop(parts: Parts, within: Duration) -> Stopped {
+    let end = Instant::now() + within.min(leasehold_core::timing::MAX_TTL);
+    let quiesce = within - (within / 4).min(RESERVE);
+    let clean = timeout_at(end, in_order(&parts, quiesce)).await.is_ok();
+    let root = parts.root.get_cell();
+    if clean {
+        root.stop(None);
+    } else {
+        // Out of time: the whole tree is killed. No lease is released by this, so none too early (I6); they expire.
+        root.kill();
+    }
+    // The root has nothing to wait for in either case.
+    let _ = root.wait(Some(Duration::from_secs(1))).await;
+    if clean { Stopped::Clean } else { Stopped::Killed }
+}
+
+async fn in_order(parts: &Parts, quiesce: Duration) {
+    for member in &parts.members {
+        (member.stop)(quiesce);
+    }
+    for member in &parts.members {
+        let _ = member.cell.wait(None).await;
+    }
+    // Nobody wants to know or to be known any more; then the last calls.
+    let Context { mailroom, watcher, clerk, .. } = &parts.ctx;
+    told(|done| mailroom.cast(MailroomMsg::Close { done }).is_ok()).await;
+    told(|done| watcher.cast(WatcherMsg::Close { done }).is_ok()).await;
+    told(|done| clerk.cast(ClerkMsg::Close { done }).is_ok()).await;
+}
+
+/// Asks, and waits for the answer; an actor that is gone has nothing left to close.
+async fn told(ask: impl FnOnce(Reply<()>) -> bool) {
+    let (answer, answered) = oneshot::channel();
+    if ask(Reply::new(move |()| drop(answer.send(())))) {
+        let _ = answered.await;
+    }
+}

@@ -1,0 +1,133 @@
+//! What the worker's side and the holder's side of a term share.
+
+use leasehold_core::{Clock, Grant, Moment, Note, Predecessor, Stale, TraceContext};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{runtime::Handle, sync::watch, task::JoinSet};
+
+/// What the worker's side and the holder's side of a term share.
+pub(crate) struct Scope {
+    pub(crate) grant: Grant,
+    pub(crate) predecessor: Predecessor,
+    pub(crate) inherited: Option<Note>,
+    /// The trace of the acquire, which everything later in the term links to.
+    pub(crate) acquired_in: TraceContext,
+    clock: Arc<dyn Clock>,
+    app: Handle,
+    quiesce: watch::Sender<Option<Duration>>,
+    note: Mutex<Option<Note>>,
+    tasks: Mutex<Tasks>,
+    // Nanoseconds on `clock`.
+    last_pulse: AtomicU64,
+    outranked: OnceLock<Box<dyn Fn(Stale) + Send + Sync>>,
+}
+
+#[derive(Default)]
+struct Tasks {
+    set: JoinSet<()>,
+    closed: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change under these locks is a single assignment: a panic leaves whole values behind.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Scope {
+    pub(crate) fn new(
+        grant: Grant,
+        predecessor: Predecessor,
+        inherited: Option<Note>,
+        acquired_in: TraceContext,
+        clock: Arc<dyn Clock>,
+        app: Handle,
+    ) -> Self {
+        let last_pulse = AtomicU64::new(clock.now().as_nanos());
+        Self {
+            grant,
+            predecessor,
+            inherited,
+            acquired_in,
+            clock,
+            app,
+            quiesce: watch::Sender::new(None),
+            note: Mutex::new(None),
+            tasks: Mutex::new(Tasks::default()),
+            last_pulse,
+            outranked: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn ask_to_quiesce(&self, within: Duration) {
+        self.quiesce.send_replace(Some(within));
+    }
+
+    pub(super) async fn quiescing(&self) -> Duration {
+        let mut asked = self.quiesce.subscribe();
+        loop {
+            if let Some(within) = *asked.borrow_and_update() {
+                return within;
+            }
+            if asked.changed().await.is_err() {
+                // Cannot be: `self` owns the sender. Never ending is the right answer to "never asked".
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    pub(crate) fn leave_note(&self, note: Note) {
+        *lock(&self.note) = Some(note);
+    }
+
+    pub(crate) fn take_note(&self) -> Option<Note> {
+        lock(&self.note).take()
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        if tasks.closed || self.grant.cause().is_some() {
+            return;
+        }
+        while tasks.set.try_join_next().is_some() {}
+        tasks.set.spawn_on(task, &self.app);
+    }
+
+    /// Aborts every task of the term; none can be started any more.
+    pub(crate) fn abort_tasks(&self) {
+        let mut tasks = lock(&self.tasks);
+        tasks.closed = true;
+        tasks.set.abort_all();
+    }
+
+    /// Aborts every task of the term, and waits until the last has been dropped.
+    pub(crate) async fn join_tasks(&self) {
+        self.abort_tasks();
+        let mut set = std::mem::take(&mut lock(&self.tasks).set);
+        while set.join_next().await.is_some() {}
+    }
+
+    pub(crate) fn beat(&self) {
+        self.last_pulse.fetch_max(self.clock.now().as_nanos(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn last_pulse(&self) -> Moment {
+        Moment::from_nanos(self.last_pulse.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn on_outranked(&self, tell: impl Fn(Stale) + Send + Sync + 'static) {
+        let _ = self.outranked.set(Box::new(tell));
+    }
+
+    pub(super) fn outranked(&self, stale: Stale) {
+        // At once for every check of this process; the renewer follows.
+        self.grant.end(leasehold_core::LostCause::Stale(stale));
+        if let Some(tell) = self.outranked.get() {
+            tell(stale);
+        }
+    }
+}

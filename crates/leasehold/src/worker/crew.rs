@@ -1,0 +1,57 @@
+//! What can put a worker to work, without the rest of the crate knowing its type.
+
+use super::{Notice, Worker};
+use crate::term::Term;
+use ractor::{Actor, ActorCell, ActorRuntime, SpawnErr};
+use std::{marker::PhantomData, sync::Arc};
+use tokio::{runtime::Handle, task::JoinHandle};
+
+/// Puts a worker to work for one term.
+pub(crate) trait Crew: Send + Sync + 'static {
+    /// Starts a worker as the renewer's child on the `app` runtime. Returns before its `pre_start` has run, so that a
+    /// slow start holds up no renewal.
+    fn muster(&self, term: Term, renewer: ActorCell, app: &Handle) -> Result<Mustered, SpawnErr>;
+}
+
+/// A worker that was started.
+pub(crate) struct Mustered {
+    pub(crate) cell: ActorCell,
+    pub(crate) join: JoinHandle<Result<JoinHandle<()>, SpawnErr>>,
+    pub(crate) tell: Arc<dyn Fn(Notice) + Send + Sync>,
+}
+
+/// Starts an actor on `app`: its `pre_start` and its loop run there, whoever calls.
+pub(super) fn start<A: Actor>(
+    actor: A,
+    args: A::Arguments,
+    renewer: ActorCell,
+    app: &Handle,
+) -> Result<(ractor::ActorRef<A::Msg>, JoinHandle<Result<JoinHandle<()>, SpawnErr>>), SpawnErr> {
+    let _on_app = app.enter();
+    ActorRuntime::spawn_linked_instant(None, actor, args, renewer)
+}
+
+/// Starts a user's actor for each term.
+pub(crate) struct ActorCrew<W, F> {
+    make: F,
+    worker: PhantomData<fn() -> W>,
+}
+
+impl<W, F> ActorCrew<W, F> {
+    pub(crate) const fn new(make: F) -> Self {
+        Self { make, worker: PhantomData }
+    }
+}
+
+impl<W, F> Crew for ActorCrew<W, F>
+where
+    W: Worker,
+    F: Fn(Term) -> (W, W::Arguments) + Send + Sync + 'static,
+{
+    fn muster(&self, term: Term, renewer: ActorCell, app: &Handle) -> Result<Mustered, SpawnErr> {
+        let (worker, args) = (self.make)(term);
+        let (actor, join) = start(worker, args, renewer, app)?;
+        let cell = actor.get_cell();
+        Ok(Mustered { cell, join, tell: Arc::new(move |notice| drop(actor.cast(W::notice(notice)))) })
+    }
+}
