@@ -142,7 +142,7 @@ impl Happening {
     }
 }
 
-type Observer = dyn Fn(&Event) + Send + Sync;
+pub(crate) type Observer = dyn Fn(&Event) + Send + Sync;
 
 /// Where the actors of one node tell their events.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     context::{Context, Floors},
     error::StartError,
-    event::{Event, Events},
+    event::{Event, Events, Observer},
     telemetry::{Propagator, Traces},
 };
 use leasehold_core::{BootClock, Clock, NameError, ReplicaId, SharedStore};
@@ -25,7 +25,7 @@ pub struct NodeBuilder {
     replica: Option<Result<ReplicaId, NameError>>,
     clock: Arc<dyn Clock>,
     renew_on: Option<Handle>,
-    observers: Vec<Box<dyn Fn(&Event) + Send + Sync>>,
+    observers: Vec<Box<Observer>>,
     propagator: Option<Arc<dyn Propagator>>,
 }
 

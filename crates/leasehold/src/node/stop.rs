@@ -61,7 +61,9 @@ async fn in_order(parts: &Parts, quiesce: Duration) {
 /// Asks, and waits for the answer; an actor that is gone has nothing left to close.
 async fn told(ask: impl FnOnce(Reply<()>) -> bool) {
     let (answer, answered) = oneshot::channel();
-    if ask(Reply::new(move |()| drop(answer.send(())))) {
+    if ask(Reply::new(move |()| {
+        let _ = answer.send(());
+    })) {
         let _ = answered.await;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Notice, Worker};
 use crate::term::Term;
-use ractor::{Actor, ActorCell, ActorRuntime, SpawnErr};
+use ractor::{Actor, ActorCell, ActorRef, ActorRuntime, SpawnErr};
 use std::{marker::PhantomData, sync::Arc};
 use tokio::{runtime::Handle, task::JoinHandle};
 
@@ -13,10 +13,13 @@ pub(crate) trait Crew: Send + Sync + 'static {
     fn muster(&self, term: Term, renewer: ActorCell, app: &Handle) -> Result<Mustered, SpawnErr>;
 }
 
+/// Resolves once the actor's `pre_start` has ended; what it yields resolves once the actor has.
+pub(crate) type Starting = JoinHandle<Result<JoinHandle<()>, SpawnErr>>;
+
 /// A worker that was started.
 pub(crate) struct Mustered {
     pub(crate) cell: ActorCell,
-    pub(crate) join: JoinHandle<Result<JoinHandle<()>, SpawnErr>>,
+    pub(crate) join: Starting,
     pub(crate) tell: Arc<dyn Fn(Notice) + Send + Sync>,
 }
 
@@ -26,7 +29,7 @@ pub(super) fn start<A: Actor>(
     args: A::Arguments,
     renewer: ActorCell,
     app: &Handle,
-) -> Result<(ractor::ActorRef<A::Msg>, JoinHandle<Result<JoinHandle<()>, SpawnErr>>), SpawnErr> {
+) -> Result<(ActorRef<A::Msg>, Starting), SpawnErr> {
     let _on_app = app.enter();
     ActorRuntime::spawn_linked_instant(None, actor, args, renewer)
 }
