@@ -7,6 +7,8 @@
 mod desk;
 mod settle;
 
+pub(crate) use desk::bounded;
+
 use crate::{reply::Reply, telemetry::Traces};
 use desk::Desk;
 use leasehold_core::{
@@ -39,7 +41,7 @@ pub(crate) enum ClerkMsg {
     Release { claim: Claim, parting: Parting, within: Duration, done: Reply<Release> },
     /// Read a record.
     Look { name: LeaseName, within: Duration, done: Reply<Result<LeaseRecord, StoreError>> },
-    /// A task ended; its place is free.
+    /// A task ended.
     TaskEnded,
     /// Take no more, and say when the last call has ended.
     Close { done: Reply<()> },

@@ -19,7 +19,7 @@ use crate::{
     standing::StandingFeed,
     worker::Crew,
 };
-use leasehold_core::{LostCause, backoff::Backoff};
+use leasehold_core::backoff::Backoff;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, task::AbortHandle};
@@ -172,6 +172,13 @@ impl Actor for ElectionActor {
     async fn post_stop(&self, _: ActorRef<ElectionMsg>, s: &mut Electing) -> Result<(), ActorProcessingErr> {
         // Drops the candidate now, wherever the state travels.
         s.phase = Phase::Resting;
+        s.args.position.send_if_modified(|position| {
+            let failed = matches!(position, Position::Failed(_));
+            if !failed {
+                *position = Position::Stopped;
+            }
+            !failed
+        });
         Ok(())
     }
 }
@@ -212,10 +219,6 @@ impl Electing {
             return;
         }
         self.phase = Phase::Resting;
-        if let Some(LostCause::Stale(stale)) = report.map(|r| &r.cause) {
-            // A resource knows a higher fence than the store issued: bid above it, and the system heals.
-            self.args.ctx.floors.raise(&self.args.manner.name, Some(stale.highest));
-        }
         if self.stopping {
             me.stop(None);
             return;

@@ -74,9 +74,7 @@ pub enum StartError {
     /// There is no tokio runtime, or it is shutting down.
     #[error("a node is started inside a tokio runtime, and there is none, or it is shutting down")]
     NoRuntime,
+    /// The node was stopped.
+    #[error("the node has been stopped: start another one")]
+    Stopped,
 }
-
-/// The node has been stopped, or its runtime has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the node has been stopped")]
-pub struct NodeStopped;

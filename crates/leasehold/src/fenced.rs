@@ -1,11 +1,6 @@
 //! A resource behind a fence.
 
-use crate::{
-    context::Context,
-    error::{NodeStopped, StartError},
-    event::Happening,
-    node::Node,
-};
+use crate::{context::Context, error::StartError, event::Happening, node::Node};
 use leasehold_core::{Fence, LeaseName, NameError, ResourceName, Stale};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::{fmt, marker::PhantomData};
@@ -190,11 +185,5 @@ impl<R> Clone for Fenced<R> {
 impl<R> fmt::Debug for Fenced<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Fenced")
-    }
-}
-
-impl From<NodeStopped> for FencedError {
-    fn from(_: NodeStopped) -> Self {
-        Self::Ended
     }
 }

@@ -120,6 +120,10 @@ impl Lease {
         let args =
             SeekerArgs { node: self.node.clone(), manner, settings, crew: Arc::new(crew), standings, found };
         let seeker = self.node.spawn(Seeker, args).await.map_err(|_| stopped())?;
+        self.node.enrol(seeker.get_cell(), {
+            let seeker = seeker.clone();
+            move |_| seeker.stop(None)
+        });
         // Until the holder is ours, dropping this future ends the seeker; from then on, the holder.
         let seeking = Leaving::seeker(seeker);
         let Found { holder, report } = finding

@@ -55,7 +55,7 @@ mod worker;
 
 pub use connect::connect;
 pub use election::{ElectError, Election, ElectionBuilder, Position};
-pub use error::{ConfigError, HoldError, NodeStopped, StartError};
+pub use error::{ConfigError, HoldError, StartError};
 pub use event::{Event, Happening, WorkerOutcome};
 pub use fenced::{Fenced, FencedError, Stray};
 pub use lease::{Finished, Lease};

@@ -2,8 +2,10 @@
 
 mod presence;
 
-use crate::{reply::Reply, telemetry};
-use leasehold_core::{AttemptId, Candidacy, Envelope, LeaseName, ReplicaId, SharedStore};
+use crate::{clerk::bounded, reply::Reply, telemetry};
+use leasehold_core::{
+    AttemptId, Candidacy, Envelope, LeaseName, ReplicaId, SharedStore, Store, StoreError, Verb,
+};
 use presence::{Presence, Ranked};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::{collections::HashMap, time::Duration};
@@ -108,7 +110,8 @@ impl Room {
         let (store, candidacy, ttl) =
             (self.store.clone(), presence.candidacy().clone(), presence.announced_for());
         self.tasks.spawn(async move {
-            if let Err(error) = store.announce(&candidacy, ttl).await {
+            let announced = asked(&*store, Verb::Announce, store.announce(&candidacy, ttl)).await;
+            if let Err(error) = announced {
                 telemetry::roster_troubled(&candidacy.name, &error);
             }
             let before = place(&*store, &candidacy.name, id).await;
@@ -121,16 +124,27 @@ impl Room {
         let store = self.store.clone();
         self.tasks.spawn(async move {
             // An entry that could not be withdrawn expires by itself.
-            if let Err(error) = store.withdraw(presence.candidacy()).await {
+            if let Err(error) = asked(&*store, Verb::Withdraw, store.withdraw(presence.candidacy())).await {
                 telemetry::roster_troubled(&presence.candidacy().name, &error);
             }
         });
     }
 }
 
+/// The longest that one question about a roster is waited for.
+const QUESTION: Duration = Duration::from_secs(5);
+
+async fn asked<T>(
+    store: &dyn Store,
+    verb: Verb,
+    question: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    bounded(QUESTION, question).await.unwrap_or_else(|fault| Err(fault.error(verb, store)))
+}
+
 /// How many candidates are before us; none if the roster cannot be read.
-async fn place(store: &dyn leasehold_core::Store, name: &LeaseName, id: AttemptId) -> usize {
-    match store.candidates(name).await {
+async fn place(store: &dyn Store, name: &LeaseName, id: AttemptId) -> usize {
+    match asked(store, Verb::Candidates, store.candidates(name)).await {
         Ok(roster) => roster.iter().position(|c| c.id == id).unwrap_or(roster.len()),
         Err(error) => {
             telemetry::roster_troubled(name, &error);

@@ -13,7 +13,10 @@ use ractor::{Actor, ActorCell, ActorRef};
 use root::RootMsg;
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,7 +35,15 @@ pub struct Node {
 struct Seat {
     ctx: Context,
     root: ActorRef<RootMsg>,
-    members: Mutex<Vec<Member>>,
+    members: Arc<Members>,
+}
+
+/// What must be stopped before the root is.
+#[derive(Default)]
+struct Members {
+    list: Mutex<Vec<Member>>,
+    // Set when the shutdown begins: nothing new is started from then on.
+    closed: AtomicBool,
 }
 
 /// An election or a held lease, and how to stop it.
@@ -95,18 +106,22 @@ impl Node {
     where
         A: Actor,
     {
+        if self.seat.members.closed.load(Ordering::SeqCst) {
+            return Err(StartError::Stopped);
+        }
         let root = self.seat.root.get_cell();
         let spawned =
             self.seat.ctx.own.spawn(async move { Actor::spawn_linked(None, actor, args, root).await });
         match spawned.await {
             Ok(Ok((actor, _))) => Ok(actor),
-            Ok(Err(_)) | Err(_) => Err(StartError::NoRuntime),
+            Ok(Err(_)) => Err(StartError::Stopped),
+            Err(_) => Err(StartError::NoRuntime),
         }
     }
 
     /// Remembers how to stop a member, for the shutdown.
     pub(crate) fn enrol(&self, cell: ActorCell, stop: impl Fn(Duration) + Send + Sync + 'static) {
-        let mut members = self.seat.members();
+        let mut members = self.seat.members.list();
         members.retain(|member| member.cell.get_status() != ractor::ActorStatus::Stopped);
         members.push(Member { cell, stop: Box::new(stop) });
     }
@@ -125,14 +140,16 @@ impl Node {
     }
 }
 
-impl Seat {
-    fn members(&self) -> std::sync::MutexGuard<'_, Vec<Member>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+impl Members {
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Member>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
+impl Seat {
     fn parts(&self) -> stop::Parts {
-        let members = std::mem::take(&mut *self.members());
-        stop::Parts { ctx: self.ctx.clone(), root: self.root.clone(), members }
+        self.members.closed.store(true, Ordering::SeqCst);
+        stop::Parts { ctx: self.ctx.clone(), root: self.root.clone(), members: self.members.clone() }
     }
 }
 

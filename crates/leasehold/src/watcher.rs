@@ -1,8 +1,8 @@
 //! The watcher subscribes to leases, once a name for the whole process, and tells whoever waits.
 
-use crate::{reply::Reply, telemetry};
+use crate::{clerk::bounded, reply::Reply, telemetry};
 use leasehold_core::{
-    LeaseName, LeaseRecord, Scope, SharedStore, Sighting, StoreError, Watch, backoff::Backoff,
+    LeaseName, LeaseRecord, Scope, SharedStore, Sighting, StoreError, Verb, Watch, backoff::Backoff,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::{collections::HashMap, fmt, time::Duration};
@@ -132,13 +132,17 @@ impl Actor for Watcher {
     }
 }
 
+/// The longest that the opening of a watch is waited for.
+const OPENING: Duration = Duration::from_secs(10);
+
 /// Keeps one subscription open for as long as it runs.
 fn listen(store: SharedStore, name: LeaseName, me: ActorRef<WatcherMsg>) -> AbortHandle {
     let task = tokio::spawn(async move {
         let mut backoff =
             Backoff::new(Duration::from_millis(100), Duration::from_secs(5), name.as_str().len() as u64);
         loop {
-            match store.watch(Scope::Names(vec![name.clone()])).await {
+            let opened = bounded(OPENING, store.watch(Scope::Names(vec![name.clone()]))).await;
+            match opened.unwrap_or_else(|fault| Err(fault.error(Verb::Watch, &*store))) {
                 Ok(watch) => {
                     backoff.reset();
                     if forward(watch, &name, &me).await.is_err() {

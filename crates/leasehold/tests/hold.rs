@@ -1,5 +1,7 @@
 //! Holding a lease while a future runs, under tokio's paused clock.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 use leasehold::{Defeat, HoldError, LostCause, MemoryStore, Node, Predecessor, Release, Stopped, TokioClock};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
@@ -7,9 +9,8 @@ use tokio::time::sleep;
 async fn pair() -> (Node, Node, MemoryStore) {
     let clock = Arc::new(TokioClock::new());
     let store = MemoryStore::new(clock.clone());
-    let node = |id: &'static str| {
-        Node::builder(Arc::new(store.clone())).replica(id).clock(clock.clone()).start()
-    };
+    let node =
+        |id: &'static str| Node::builder(Arc::new(store.clone())).replica(id).clock(clock.clone()).start();
     (node("a").await.unwrap(), node("b").await.unwrap(), store.clone())
 }
 
@@ -27,7 +28,8 @@ async fn the_work_runs_once_and_the_lease_is_released_after_it() {
     assert_eq!(first.output, Ok(1), "a minute of work under a lease of ten seconds is renewed throughout");
     assert_eq!((first.lost, first.release), (None, Some(Release::Released)));
 
-    let second = b.lease("l").try_once().hold(|term| async move { term.predecessor().clone() }).await.unwrap();
+    let second =
+        b.lease("l").try_once().hold(|term| async move { term.predecessor().clone() }).await.unwrap();
     assert!(matches!(second.output, Predecessor::Released(ended) if ended.fence == first.fence));
     assert_eq!(second.fence.get(), 2);
 }
@@ -41,9 +43,15 @@ async fn busy_out_of_time_and_stopped_are_told_apart() {
     });
     sleep(Duration::from_secs(1)).await;
     let busy = b.lease("l").try_once().hold(|_| async {}).await.unwrap_err();
-    assert!(matches!(&busy, HoldError::NotAcquired { defeat: Defeat::Busy(held), .. } if held.by == *a.replica()), "{busy}");
+    assert!(
+        matches!(&busy, HoldError::NotAcquired { defeat: Defeat::Busy(held), .. } if held.by == *a.replica()),
+        "{busy}"
+    );
     let late = b.lease("l").wait(Duration::from_secs(30)).hold(|_| async {}).await.unwrap_err();
-    assert!(matches!(&late, HoldError::NotAcquired { defeat: Defeat::TimedOut { last: Some(_) }, .. }), "{late}");
+    assert!(
+        matches!(&late, HoldError::NotAcquired { defeat: Defeat::TimedOut { last: Some(_) }, .. }),
+        "{late}"
+    );
     assert_eq!(a.shutdown(Duration::from_secs(5)).await, Stopped::Clean);
     assert!(matches!(holding.await.unwrap(), Err(HoldError::Stopped { .. })));
     assert_eq!(b.lease("l").try_once().hold(|t| async move { t.fence().get() }).await.unwrap().output, 2);
@@ -58,7 +66,10 @@ async fn a_forced_release_ends_the_work_at_the_next_renewal() {
     let forced = store.force_release(&"l".try_into().unwrap(), b.replica(), "testing").await;
     assert!(matches!(forced, leasehold::Force::Forced { .. }));
     let lost = holding.await.unwrap().unwrap_err();
-    assert!(matches!(&lost, HoldError::Lost(lost) if matches!(lost.cause, LostCause::NotHolder(_))), "{lost}");
+    assert!(
+        matches!(&lost, HoldError::Lost(lost) if matches!(lost.cause, LostCause::NotHolder(_))),
+        "{lost}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +81,11 @@ async fn dropping_the_future_releases_the_lease_after_the_work_has_gone() {
         std::future::pending::<()>().await;
     });
     let _ = tokio::time::timeout(Duration::from_secs(3), holding).await;
-    let next = b.lease("l").wait(Duration::from_secs(1)).hold(|t| async move { t.predecessor().fate().as_str() }).await;
+    let next = b
+        .lease("l")
+        .wait(Duration::from_secs(1))
+        .hold(|t| async move { t.predecessor().fate().as_str() })
+        .await;
     assert_eq!(next.unwrap().output, "released");
     assert!(work_gone.await.is_err(), "the work was dropped before");
 }

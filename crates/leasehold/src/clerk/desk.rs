@@ -8,11 +8,9 @@ use leasehold_core::{
 };
 use ractor::ActorRef;
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use tokio::{task::JoinSet, time::timeout};
 use tracing::Instrument;
 
-/// How many calls may be under way at once. What is over waits, within its own time.
-const CALLS: usize = 128;
 /// How many renewals go in one call.
 const BATCH: usize = 512;
 
@@ -23,7 +21,6 @@ pub(crate) struct Desk {
     clock: Arc<dyn Clock>,
     traces: Traces,
     tasks: JoinSet<()>,
-    places: Arc<Semaphore>,
     bids: HashMap<AttemptId, Bidding>,
     due: Vec<Due>,
     closing: Option<Reply<()>>,
@@ -49,7 +46,6 @@ impl Desk {
             clock: args.clock,
             traces: args.traces,
             tasks: JoinSet::new(),
-            places: Arc::new(Semaphore::new(CALLS)),
             bids: HashMap::new(),
             due: Vec::new(),
             closing: None,
@@ -212,11 +208,11 @@ impl Desk {
     }
 
     fn task(&mut self, call: impl Future<Output = ()> + Send + 'static) {
-        let (places, me) = (self.places.clone(), self.me.clone());
+        // Their number needs no bound of its own: a lease has one bid, one renewal or one release under way, and each
+        // ends by its caller's time.
+        let me = self.me.clone();
         self.tasks.spawn(async move {
-            let place = places.acquire_owned().await;
             call.await;
-            drop(place);
             let _ = me.cast(ClerkMsg::TaskEnded);
         });
     }
@@ -243,13 +239,13 @@ impl Desk {
 
 /// Why a call to the store gave no answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Silent(Duration),
     Panicked,
 }
 
 impl Fault {
-    pub(super) fn error(self, verb: Verb, store: &dyn leasehold_core::Store) -> StoreError {
+    pub(crate) fn error(self, verb: Verb, store: &dyn leasehold_core::Store) -> StoreError {
         let kind = match self {
             Self::Silent(within) => StoreErrorKind::TimedOut(within),
             Self::Panicked => StoreErrorKind::Other,
@@ -267,7 +263,7 @@ impl Fault {
 struct StorePanicked;
 
 /// One call, bounded in time, with a panic of the store's code caught: the renewer must get its answer.
-pub(super) async fn bounded<T>(within: Duration, call: impl Future<Output = T>) -> Result<T, Fault> {
+pub(crate) async fn bounded<T>(within: Duration, call: impl Future<Output = T>) -> Result<T, Fault> {
     let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(call));
     match timeout(within, caught).await {
         Ok(Ok(answer)) => Ok(answer),

@@ -79,6 +79,7 @@ pub(crate) struct Book {
     tell: Option<Tell>,
     stage: Stage,
     asked_within: Duration,
+    renewed_once: bool,
     begun: Moment,
     // Why the term is over, once that is decided.
     cause: Option<LostCause>,
@@ -103,6 +104,7 @@ impl Book {
             tell: None,
             stage: Stage::Leading,
             asked_within: Duration::ZERO,
+            renewed_once: false,
             begun: args.ctx.now(),
             cause: None,
             outcome: None,
@@ -148,6 +150,8 @@ impl Book {
 
     pub(super) fn stood(&mut self, standing: Standing) {
         match &standing {
+            // The first is the grant itself.
+            Standing::Held { .. } if !std::mem::replace(&mut self.renewed_once, true) => {}
             Standing::Held { until } => {
                 self.event(Happening::Renewed { remaining: self.ctx.until(*until) });
             }
@@ -269,6 +273,10 @@ impl Book {
         }
         self.ctx.traces.lost(self.claim(), cause.as_str(), &self.scope.acquired_in);
         self.event(Happening::Lost { cause: cause.clone() });
+        if let LostCause::Stale(stale) = &cause {
+            // A resource knows a higher fence than the store issued: bid above it, and the system heals.
+            self.ctx.floors.raise(&self.claim().name, Some(stale.highest));
+        }
         self.standings.tell(self.claim().fence, Standing::Lost { cause: cause.clone() });
         self.cause = Some(cause);
     }
@@ -288,6 +296,7 @@ impl Book {
             (_, Some(renewer)) => {
                 if self.stage != Stage::Ending {
                     self.stage = Stage::Ending;
+                    self.scope.grant.end(self.cause.clone().unwrap_or(LostCause::Released));
                     // The worker has been joined: nothing is left for the renewer to end (I6).
                     renewer.stop(None);
                 }

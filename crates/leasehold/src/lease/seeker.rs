@@ -3,6 +3,7 @@
 use super::leave;
 use crate::{
     candidate::{CampaignMsg, Candidate, Manner, Verdict, Win},
+    clerk::ClerkMsg,
     holder::{HolderArgs, HolderMsg, LeaseHolder, Settings, TermReport},
     node::Node,
     reply::Reply,
@@ -87,6 +88,9 @@ impl Actor for Seeker {
 async fn hand_over(args: SeekerArgs, win: Win) {
     let SeekerArgs { node, settings, crew, standings, found, .. } = args;
     let (done, report) = oneshot::channel();
+    let claim = win.scope.grant.claim();
+    let (name, attempt, ttl) = (claim.name.clone(), claim.attempt, settings.timing.ttl());
+    let undo = ClerkMsg::Undo { name, attempt, ttl };
     let args = HolderArgs {
         ctx: node.context().clone(),
         settings,
@@ -97,8 +101,11 @@ async fn hand_over(args: SeekerArgs, win: Win) {
         remaining: win.remaining,
         done: Reply::new(move |report| drop(done.send(report))),
     };
-    // A node that is shutting down starts no holder; the claim, held by nobody, expires within its ttl (I7).
-    let Ok(holder) = node.spawn(LeaseHolder, args).await else { return };
+    let Ok(holder) = node.spawn(LeaseHolder, args).await else {
+        // A node that is shutting down starts no holder: nobody will use the claim (I7).
+        let _ = node.context().clerk.cast(undo);
+        return;
+    };
     node.enrol(holder.get_cell(), {
         let holder = holder.clone();
         move |within| {

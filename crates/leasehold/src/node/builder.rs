@@ -12,10 +12,7 @@ use crate::{
 };
 use leasehold_core::{BootClock, Clock, NameError, ReplicaId, SharedStore};
 use ractor::Actor;
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{fmt, sync::Arc};
 use tokio::runtime::Handle;
 
 /// A node that is being set up; made by [`Node::builder`].
@@ -112,7 +109,7 @@ impl NodeBuilder {
             watcher: staff.watcher,
             mailroom: staff.mailroom,
         };
-        Ok(Node { seat: Arc::new(Seat { ctx, root, members: Mutex::new(Vec::new()) }) })
+        Ok(Node { seat: Arc::new(Seat { ctx, root, members: Arc::default() }) })
     }
 }
 

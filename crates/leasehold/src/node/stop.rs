@@ -1,9 +1,9 @@
 //! Ending a node, in order and within a bound.
 
-use super::{Member, root::RootMsg};
+use super::{Members, root::RootMsg};
 use crate::{clerk::ClerkMsg, context::Context, mailroom::MailroomMsg, reply::Reply, watcher::WatcherMsg};
 use ractor::ActorRef;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
@@ -22,7 +22,7 @@ pub enum Stopped {
 pub(super) struct Parts {
     pub(super) ctx: Context,
     pub(super) root: ActorRef<RootMsg>,
-    pub(super) members: Vec<Member>,
+    pub(super) members: Arc<Members>,
 }
 
 /// The most that is kept of a shutdown's time for joining and releasing.
@@ -45,11 +45,18 @@ pub(super) async fn stop(parts: Parts, within: Duration) -> Stopped {
 }
 
 async fn in_order(parts: &Parts, quiesce: Duration) {
-    for member in &parts.members {
-        (member.stop)(quiesce);
-    }
-    for member in &parts.members {
-        let _ = member.cell.wait(None).await;
+    loop {
+        // A seeker that was just winning may have enlisted its holder meanwhile: until nobody is left.
+        let members = std::mem::take(&mut *parts.members.list());
+        if members.is_empty() {
+            break;
+        }
+        for member in &members {
+            (member.stop)(quiesce);
+        }
+        for member in &members {
+            let _ = member.cell.wait(None).await;
+        }
     }
     // Nobody wants to know or to be known any more; then the last calls.
     let Context { mailroom, watcher, clerk, .. } = &parts.ctx;
