@@ -1,0 +1,2 @@
+//! Fan-out: one leader, many replicas.
+fn main() {}
