@@ -43,6 +43,8 @@ pub struct Child {
     stops_seen: u64,
     /// The INTs that were passed on; the second one is a KILL.
     interrupts: u32,
+    /// Whether a TSTP was passed on since the command was last continued.
+    pause_asked: bool,
 }
 
 /// What happened to a command.
@@ -91,7 +93,7 @@ impl Child {
                     terminal.taken_by(group.id());
                 }
                 let reaper = reaper.clone();
-                Ok(Self { group, life, reaper, terminal, stops_seen: 0, interrupts: 0 })
+                Ok(Self { group, life, reaper, terminal, stops_seen: 0, interrupts: 0, pause_asked: false })
             }
             Err(source) => {
                 if let Some(terminal) = terminal.filter(|_| with_terminal) {
@@ -135,7 +137,10 @@ impl Child {
                 self.group.signal(signal);
                 self.group.signal(Signal::CONT);
             }
-            signal => self.group.signal(signal),
+            signal => {
+                self.pause_asked |= signal == Signal::TSTP;
+                self.group.signal(signal);
+            }
         }
     }
 }

@@ -86,7 +86,7 @@ pub struct Parsed {
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Parsed, Exit> {
     command().try_get_matches_from(arguments).and_then(from_matches).map_err(|told| {
         if told.use_stderr() {
-            say::raw(&told.render().to_string());
+            say::raw(&without_secrets(&told.render().to_string()));
             Exit::Usage
         } else {
             say::out(&told.render().to_string()).ok();
@@ -104,6 +104,11 @@ pub fn command() -> clap::Command {
 fn from_matches(matches: ArgMatches) -> Result<Parsed, clap::Error> {
     let cli = Cli::from_arg_matches(&matches)?;
     Ok(Parsed { cli, store_in_arguments: store_given(&matches) })
+}
+
+/// A complaint quotes what was written, and a store's URL may have been written in the wrong place.
+fn without_secrets(complaint: &str) -> String {
+    complaint.split_inclusive(char::is_whitespace).map(crate::config::redacted).collect()
 }
 
 /// A global option may stand before or after the verb; clap notes its source where it was read.

@@ -44,6 +44,7 @@ impl Child {
         if let Some(terminal) = &mut self.terminal {
             terminal.lend_again(group);
         }
+        self.pause_asked = false;
         self.group.signal(Signal::CONT);
     }
 
@@ -52,7 +53,8 @@ impl Child {
         let group = self.group.id();
         let asks = signal == Signal::TTIN.as_raw() || signal == Signal::TTOU.as_raw();
         let go_on = match &mut self.terminal {
-            Some(terminal) if asks => terminal.lend(group),
+            // A CONT throws away a TSTP that waits: it would undo a Ctrl-Z that came while the command was asking.
+            Some(terminal) if asks => !self.pause_asked && terminal.lend(group),
             // The kernel itself ignores Ctrl-Z for groups without a shell above them.
             Some(terminal) if signal == Signal::TSTP.as_raw() => !Terminal::has_job_control(terminal),
             _ => false,

@@ -76,9 +76,9 @@ pub struct Bare {
     /// End the command after this time.
     #[arg(long, value_parser = duration::span)]
     pub end_after: Option<Duration>,
-    /// Do not continue a stopped command if this file exists.
+    /// End the command when this file exists, and do not continue it if it is stopped then.
     #[arg(long)]
-    pub unless: Option<PathBuf>,
+    pub end_when: Option<PathBuf>,
     /// Give the command the terminal only when it asks.
     #[arg(long)]
     pub on_request: bool,

@@ -3,11 +3,12 @@
 use crate::{
     attend::attend,
     child::{Child, Lend, Order, Reaper, Terminal},
-    cli::Bare,
+    cli::{Bare, duration::MAX_SPAN},
     exit::Exit,
     say,
     signals::Signals,
 };
+use std::time::Duration;
 
 pub(super) async fn bare(bare: Bare) -> Exit {
     let Some(order) = Order::of_words(bare.command) else { return Exit::Usage };
@@ -27,14 +28,15 @@ pub(super) async fn bare(bare: Bare) -> Exit {
             return error.exit();
         }
     };
+    let may_go_on = || bare.end_when.as_ref().is_none_or(|path| !path.exists());
     let must_end = async {
-        match bare.end_after {
-            Some(after) => tokio::time::sleep(after).await,
-            None => std::future::pending().await,
+        let due = tokio::time::sleep(bare.end_after.unwrap_or(MAX_SPAN));
+        tokio::pin!(due);
+        while !due.is_elapsed() && may_go_on() {
+            tokio::time::timeout(Duration::from_millis(10), &mut due).await.ok();
         }
         bare.grace
     };
-    let may_go_on = || bare.unless.as_ref().is_none_or(|path| !path.exists());
     let attended = attend(&mut child, &mut signals, bare.grace, may_go_on, must_end).await;
     drop(child);
     reaper.settle().await;

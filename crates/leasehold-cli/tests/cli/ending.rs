@@ -1,0 +1,76 @@
+//! Nothing of a command's group outlives its wrapper, whatever it does (B122, I6).
+
+use crate::launch::{Running, eventually, runs, state, wrapping};
+use rustix::process::{Signal, kill_process};
+
+#[test]
+fn a_command_that_ends_within_its_grace_is_not_killed() {
+    let script = "trap 'sleep 0.2; echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
+    let mut running = Running::start(wrapping(&["--end-after=300ms", "--grace=20s"], script));
+    running.expect_line("ready");
+    running.expect_line("cleaned");
+    assert_eq!(running.code(), 76);
+}
+
+#[test]
+fn a_command_that_ignores_term_is_killed_after_its_grace() {
+    let script = "trap '' TERM; echo $$; while :; do sleep 0.02; done";
+    let mut running = Running::start(wrapping(&["--end-after=200ms", "--grace=200ms"], script));
+    let command = running.pid_line();
+    assert_eq!(running.code(), 76);
+    assert!(!runs(command));
+}
+
+#[test]
+fn what_a_command_leaves_behind_ends_before_the_wrapper() {
+    let script = "(trap '' TERM; echo ready >&2; exec sleep 100) & echo $!; exit 5";
+    let mut running = Running::start(wrapping(&["--grace=100ms"], script));
+    let left = running.pid_line();
+    assert_eq!(running.code(), 5);
+    assert!(!runs(left));
+}
+
+#[test]
+fn an_orphan_of_an_orphan_is_ended_and_reaped() {
+    // The shell in the middle ends at once: its child is ours, the subreaper's.
+    let script = "sh -c 'sleep 100 & echo $!'; exec sleep 100";
+    let mut running = Running::start(wrapping(&["--end-after=200ms", "--grace=20s"], script));
+    let orphan = running.pid_line();
+    assert_eq!(running.code(), 76);
+    assert_eq!(state(orphan), None, "reaped, not left to somebody else");
+}
+
+#[test]
+fn a_stopped_member_hears_its_term() {
+    let script = "trap 'echo term; exit 0' TERM; echo $$; kill -STOP $$; while :; do sleep 0.02; done";
+    let mut running = Running::start(wrapping(&["--end-after=300ms", "--grace=20s"], script));
+    let command = running.pid_line();
+    running.expect_line("term");
+    assert_eq!(running.code(), 76);
+    assert!(!runs(command));
+}
+
+#[test]
+fn a_stopped_group_that_ignores_term_is_killed() {
+    let script = "trap '' TERM; echo $$; sh -c 'kill -STOP $$' & kill -STOP $$; while :; do sleep 0.02; done";
+    let mut running = Running::start(wrapping(&["--end-after=200ms", "--grace=100ms"], script));
+    let command = running.pid_line();
+    assert_eq!(running.code(), 76);
+    assert!(!runs(command));
+}
+
+#[test]
+fn a_zombie_that_its_parent_never_reaps_does_not_hold_the_wrapper() {
+    // The subshell starts a sleep in the group and then leaves the group itself, for a program that reaps nothing.
+    let script = "(sleep 100 & echo $!; exec setsid sh -c 'echo $$; exec sleep 100') & read end; exit 0";
+    let mut command = wrapping(&["--grace=100ms"], script);
+    command.stdin(std::process::Stdio::piped());
+    let mut running = Running::start(command);
+    let (member, deserter) = (running.pid_line(), running.pid_line());
+    running.close_stdin();
+    assert_eq!(running.code(), 0);
+    assert_eq!(state(member), Some('Z'), "dead, and its parent does not care");
+    assert!(runs(deserter), "it left the group on purpose");
+    kill_process(deserter, Signal::KILL).unwrap();
+    eventually("the deserter ends", || !runs(deserter));
+}

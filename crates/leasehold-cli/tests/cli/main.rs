@@ -1,0 +1,18 @@
+//! The program from outside: the built binary, real processes, real signals, real terminals.
+
+#![allow(
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a failed step fails the test, and nobody else sees this"
+)]
+
+mod ending;
+mod environment;
+mod launch;
+mod parent_death;
+mod pty;
+mod signals;
+mod statuses;
+mod streams;
+mod terminal;
+mod usage;
