@@ -17,11 +17,21 @@ pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
     match scheme {
         "memory" => Ok(Arc::new(MemoryStore::default())),
         #[cfg(feature = "sqlite")]
-        "sqlite" => Ok(Arc::new(leasehold_sqlite::SqliteStore::connect(url).await?)),
+        "sqlite" => sqlite(url).await,
         _ => {
             let known = if cfg!(feature = "sqlite") { "memory:, sqlite:PATH" } else { "memory:" };
             let problem = format!("the scheme `{scheme}:` is not known to this program; it knows {known}");
             Err(StoreError::new(StoreErrorKind::Config(problem.into()), Verb::Connect, format!("{scheme}:…")))
         }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+async fn sqlite(url: &str) -> Result<SharedStore, StoreError> {
+    // Opening waits for the disk, and perhaps for another process's lock.
+    let address = url.to_owned();
+    match tokio::task::spawn_blocking(move || leasehold_sqlite::SqliteStore::open(&address)).await {
+        Ok(opened) => Ok(Arc::new(opened?)),
+        Err(error) => Err(StoreError::new(StoreErrorKind::Other, Verb::Connect, "sqlite").because(error)),
     }
 }
