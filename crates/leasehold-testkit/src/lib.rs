@@ -2,9 +2,12 @@
 //!
 //! # Map
 //! * [`conformance`]: the contract of a store as tests, for our stores and for yours.
+//! * [`faults`]: between a program and its store, in process or on the wire.
 //! * [`stepper`]: dropping a future at each of its awaits.
 
 pub mod conformance;
+pub mod faults;
 pub mod stepper;
 
+pub use faults::{Fault, Faults, FaultyStore, Proxy};
 pub use stepper::Stepper;
