@@ -1,17 +1,17 @@
 //! Wanting a lease: when to bid, when to wait, when to give up.
 //!
 //! ```text
-//!           ┌───────────────── its turn came ────────────────── InTurn
-//!           ▼                                                      ▲
-//!  begin ─► Bidding ── held ──► Waiting ── its expiry ──► Looking ─┤ vacant
-//!           │  ▲  │                ▲  └─────── a sighting ─────────┘
-//!   granted │  │  │ refused,       └──────── still held ── Looking, InTurn
-//!           ▼  │  ▼ unknown
-//!          Won └─ Pausing
+//!           ┌─────────────── vacant ─────────────── Looking
+//!           ▼                                          ▲ its turn came, and nobody said that it is vacant
+//!  begin ─► Bidding ◄── its turn came, vacant ───── InTurn
+//!           │  ▲  │                                    ▲ a vacancy was seen, or the holder's time is over
+//!   granted │  │  └─ held ───────────────────────► Waiting ◄─ still held ─ InTurn, Looking
+//!           ▼  │ refused, unknown
+//!          Won └─► Pausing ─► the same again, or a fresh attempt
 //! ```
 //!
-//! Waiters do not poll: they sleep until a sighting, or until the store's own expiry of the incumbent. At a vacancy
-//! the first of the roster bids at once and the others follow one step apart, so N waiters make O(1) attempts.
+//! Waiters do not poll: they sleep until a sighting, or until the store's own expiry of the incumbent. Then the first
+//! of the roster acts at once and the others follow one step apart, so N waiters make O(1) requests a vacancy.
 
 use crate::{
     Fence, Granted, Held, LeaseRecord, LeaseState, Moment, ReplicaId, Retry, StoreError, Timing,
@@ -20,37 +20,10 @@ use crate::{
 use std::time::Duration;
 
 mod defeat;
+mod wish;
 
 pub use defeat::{Defeat, Obstacle};
-
-/// How long to want it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
-    /// One attempt: somebody else's holding is an answer.
-    Try,
-    /// Until this moment.
-    Until(Moment),
-    /// For ever.
-    Forever,
-}
-
-/// What is wanted, and how.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
-    /// The replica that wants it.
-    pub me: ReplicaId,
-    /// The durations of the lease.
-    pub timing: Timing,
-    /// How long to want it.
-    pub patience: Patience,
-    /// One step of the order in which waiters follow each other into a vacancy: what a waiter usually needs to hear
-    /// that somebody took it.
-    pub stride: Duration,
-    /// The highest fence of the name that this process has ever seen.
-    pub floor: Option<Fence>,
-    /// Repeats the jitter.
-    pub seed: u64,
-}
+pub use wish::{Patience, Wish};
 
 /// What happens to a campaign.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,11 +125,12 @@ enum Phase {
     Waiting {
         expiry: Moment,
     },
-    /// Past that expiry: was it renewed, or is it vacant?
+    /// Was it renewed, or is it vacant?
     Looking,
-    /// Vacant, and we let the candidates before us go first.
+    /// We let the candidates before us go first; `seen` if it was seen vacant, and not only should be by now.
     InTurn {
         at: Moment,
+        seen: bool,
     },
     Over,
 }
@@ -302,14 +276,19 @@ impl Campaign {
             LeaseState::Reserved { heir, .. } if *heir != self.me => (heir.clone(), record.counter, true),
             // Reserved for us: nobody else is granted, so nobody needs to be let through first.
             LeaseState::Reserved { .. } => {
-                self.phase = Phase::InTurn { at: now };
+                self.phase = Phase::InTurn { at: now, seen: true };
                 return;
             }
             LeaseState::Vacant => {
-                // A vacancy seen again must not push our turn back.
-                if !matches!(self.phase, Phase::InTurn { .. }) {
-                    self.phase = Phase::InTurn { at: now.after(self.turn()) };
-                }
+                // Older than what we know: overtaken news, or a store that lost its counter. A look will tell.
+                let seen = record.counter >= self.floor;
+                self.phase = match self.phase {
+                    // A vacancy seen again must not push our turn back.
+                    Phase::InTurn { at, seen: before } => Phase::InTurn { at, seen: seen || before },
+                    // Our turn came before we looked.
+                    Phase::Looking => Phase::InTurn { at: now, seen: true },
+                    _ => Phase::InTurn { at: now.after(self.turn()), seen },
+                };
                 return;
             }
         };
@@ -353,10 +332,15 @@ impl Campaign {
             self.give_up(Defeat::TimedOut { last }, todo);
             return;
         }
+        if let Phase::Waiting { expiry } = self.phase
+            && now >= expiry
+        {
+            self.phase = Phase::InTurn { at: now.after(self.turn()), seen: false };
+        }
         match self.phase {
             Phase::Pausing { until, unsettled } if now >= until => self.bid(!unsettled, todo),
-            Phase::InTurn { at } if now >= at => self.bid(true, todo),
-            Phase::Waiting { expiry } if now >= expiry => {
+            Phase::InTurn { at, seen: true } if now >= at => self.bid(true, todo),
+            Phase::InTurn { at, seen: false } if now >= at => {
                 self.phase = Phase::Looking;
                 todo.push(Action::Look);
             }
@@ -372,7 +356,7 @@ impl Campaign {
 
     fn arm(&self, todo: &mut Vec<Action>) {
         let due = match self.phase {
-            Phase::Pausing { until: at, .. } | Phase::Waiting { expiry: at } | Phase::InTurn { at } => {
+            Phase::Pausing { until: at, .. } | Phase::Waiting { expiry: at } | Phase::InTurn { at, .. } => {
                 Some(at)
             }
             Phase::Bidding { .. } | Phase::Looking | Phase::Over => None,
