@@ -3,10 +3,15 @@
 //! # Map
 //! * [`conformance`]: the contract of a store as tests, for our stores and for yours.
 //! * [`faults`]: between a program and its store, in process or on the wire.
+//! * [`process`] and [`server`]: real programs that end with their test.
 //! * [`stepper`]: dropping a future at each of its awaits.
 
 pub mod conformance;
 pub mod faults;
+#[cfg(unix)]
+pub mod process;
+#[cfg(unix)]
+pub mod server;
 pub mod stepper;
 
 pub use faults::{Fault, Faults, FaultyStore, Proxy};

@@ -12,8 +12,8 @@ const LONG: Duration = Duration::from_secs(3600);
 
 fn bid() -> Bid {
     Bid {
-        name: LeaseName::new("feed").unwrap(),
-        replica: ReplicaId::new("a").unwrap(),
+        name: LeaseName::new("feed").expect("valid"),
+        replica: ReplicaId::new("a").expect("valid"),
         attempt: AttemptId::random(),
         ttl: TTL,
         floor: None,
@@ -29,7 +29,7 @@ fn faulty() -> (MemoryStore, Arc<FaultyStore>, Faults) {
 }
 
 async fn holder(store: &MemoryStore) -> Option<AttemptId> {
-    store.inspect(&bid().name).await.unwrap().claim().map(|claim| claim.attempt)
+    store.inspect(&bid().name).await.expect("inspect").claim().map(|claim| claim.attempt)
 }
 
 #[tokio::test(start_paused = true)]

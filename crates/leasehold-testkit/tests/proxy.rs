@@ -20,14 +20,14 @@ const SHORT: Duration = Duration::from_millis(100);
 
 /// A server that answers each line with its number and itself, and counts what it carried out.
 async fn echo() -> (SocketAddr, Arc<AtomicU64>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let addr = listener.local_addr().expect("its address");
     let done = Arc::new(AtomicU64::new(0));
     tokio::spawn({
         let done = done.clone();
         async move {
             loop {
-                let (client, _) = listener.accept().await.unwrap();
+                let (client, _) = listener.accept().await.expect("a client");
                 let done = done.clone();
                 tokio::spawn(async move {
                     let (read, mut write) = client.into_split();
@@ -49,7 +49,7 @@ struct Client(BufReader<TcpStream>);
 
 impl Client {
     async fn connect(to: &Proxy) -> Self {
-        Self(BufReader::new(TcpStream::connect(to.addr()).await.unwrap()))
+        Self(BufReader::new(TcpStream::connect(to.addr()).await.expect("the proxy listens")))
     }
 
     async fn send(&mut self, line: &str) -> io::Result<()> {
