@@ -108,26 +108,40 @@ fn file_kind(cause: &io::Error) -> StoreErrorKind {
 }
 
 fn sqlite_kind(error: &SqliteError, site: &Site) -> StoreErrorKind {
-    let SqliteError::SqliteFailure(failure, message) = error else {
+    let corrupt = |problem: &str| StoreErrorKind::Corrupt {
+        key: site.place.db.display().to_string().into(),
+        problem: problem.into(),
+    };
+    if let Some(what) = missing(error) {
+        return corrupt(what);
+    }
+    let SqliteError::SqliteFailure(failure, _) = error else {
         return StoreErrorKind::Other;
     };
     match failure.code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreErrorKind::Locked(site.busy_timeout),
+        // The file may be written, but not the directory, where its log must be made.
+        ErrorCode::ReadOnly if failure.extended_code == ffi::SQLITE_READONLY_DIRECTORY => {
+            StoreErrorKind::Denied
+        }
         ErrorCode::ReadOnly => StoreErrorKind::ReadOnly,
         ErrorCode::PermissionDenied => StoreErrorKind::Denied,
         ErrorCode::DiskFull => StoreErrorKind::Full,
         ErrorCode::NotADatabase => StoreErrorKind::Foreign { found: "not a SQLite database".into() },
-        ErrorCode::DatabaseCorrupt => StoreErrorKind::Corrupt {
-            key: site.place.db.display().to_string().into(),
-            problem: "SQLite finds the file malformed".into(),
-        },
+        ErrorCode::DatabaseCorrupt => corrupt("SQLite finds the file malformed"),
         // SQLite reports most failures of the disk alike; the disk itself knows more.
         ErrorCode::CannotOpen | ErrorCode::SystemIoFailure => site.disk_trouble(),
-        // The statements are ours and constant: what they miss was removed from the file.
-        ErrorCode::Unknown if failure.extended_code == ffi::SQLITE_ERROR => StoreErrorKind::Corrupt {
-            key: site.place.db.display().to_string().into(),
-            problem: message.clone().unwrap_or_else(|| "its layout was changed".to_owned()).into(),
-        },
         _ => StoreErrorKind::Other,
+    }
+}
+
+/// What a statement of ours did not find. The statements are constant: what they miss was removed from the file.
+pub(crate) fn missing(error: &SqliteError) -> Option<&str> {
+    match error {
+        SqliteError::SqlInputError { msg, .. } => Some(msg),
+        SqliteError::SqliteFailure(failure, Some(msg)) if failure.extended_code == ffi::SQLITE_ERROR => {
+            Some(msg)
+        }
+        _ => None,
     }
 }

@@ -1,6 +1,10 @@
 //! Opening the database: never touching what is not ours, making what is missing.
 
-use crate::{error::Fault, place::Place, site::Site};
+use crate::{
+    error::{Fault, missing},
+    place::Place,
+    site::Site,
+};
 use leasehold_core::{BootClock, Clock, StoreErrorKind};
 use rusqlite::{Connection, OpenFlags};
 use std::{fs::File, sync::Arc, time::Duration};
@@ -177,16 +181,10 @@ fn check_layout(conn: &Connection) -> Result<(), Fault> {
     for table in ["lease", "note", "candidate", "letter", "gate"] {
         let expected = columns_in_schema(table);
         let sql = format!("SELECT {} FROM {table} LIMIT 0", expected.join(", "));
-        if let Err(error) = conn.prepare(&sql) {
-            return match error {
-                rusqlite::Error::SqliteFailure(failure, Some(message))
-                    if failure.code == rusqlite::ErrorCode::Unknown =>
-                {
-                    Err(Fault::damage(format!("table {table}"), message))
-                }
-                error => Err(error.into()),
-            };
-        }
+        conn.prepare(&sql).map_err(|error| match missing(&error) {
+            Some(what) => Fault::damage(format!("table {table}"), what),
+            None => error.into(),
+        })?;
     }
     Ok(())
 }

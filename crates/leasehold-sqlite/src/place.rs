@@ -2,9 +2,9 @@
 
 use crate::error::Fault;
 use std::{
-    fs::{DirBuilder, File, Metadata, OpenOptions},
+    fs::{DirBuilder, File, Metadata, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -84,9 +84,19 @@ impl Place {
 
     /// Opens a file beside the database for writing, and makes it if it is missing.
     pub(crate) fn open_beside(&self, path: &Path) -> Result<File, Fault> {
+        let mode = self.mode();
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(self.mode());
-        options.open(path).map_err(Fault::file(path))
+        options.read(true).write(true).mode(mode);
+        let opened = match options.create_new(true).open(path) {
+            // The process's umask may have taken away what the database's mode gives on purpose.
+            Ok(fresh) => fresh.set_permissions(Permissions::from_mode(mode)).map(|()| fresh),
+            Err(there) if there.kind() == io::ErrorKind::AlreadyExists => {
+                // Created again if it was removed meanwhile; then by the umask.
+                options.create_new(false).create(true).open(path)
+            }
+            Err(cause) => Err(cause),
+        };
+        opened.map_err(Fault::file(path))
     }
 
     /// Makes a directory beside the database.
@@ -95,8 +105,9 @@ impl Place {
         // Whoever may read a file may enter its directory.
         let mode = mode | ((mode & 0o444) >> 2);
         match DirBuilder::new().mode(mode).create(path) {
-            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(Fault::file(path)(cause)),
-            _ => Ok(()),
+            Ok(()) => std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(Fault::file(path)),
+            Err(there) if there.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(cause) => Err(Fault::file(path)(cause)),
         }
     }
 

@@ -1,4 +1,5 @@
 //! The contract of a store, over a SQLite file that is seen through two connections.
+#![allow(clippy::unwrap_used, reason = "a test panics by design, in its helpers too")]
 
 use leasehold_core::{BoxFuture, LeaseName, ManualClock, ReplicaId};
 use leasehold_sqlite::{Config, SqliteStore};
