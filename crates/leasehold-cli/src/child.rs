@@ -29,8 +29,11 @@ use crate::exit::Exit;
 use group::Group;
 use reaper::Life;
 use rustix::process::Signal;
-use std::{io, os::unix::process::CommandExt, sync::Arc};
+use std::{io, os::unix::process::CommandExt, sync::Arc, time::Duration};
 use tokio::sync::watch;
+
+/// How long a dropped child is waited for at most: what a kernel under load may need to end a large process.
+const DEATH_THROES: Duration = Duration::from_millis(500);
 
 /// A running command and its group.
 #[derive(Debug)]
@@ -124,6 +127,17 @@ impl Child {
         }
     }
 
+    /// Whether the command was given the terminal, so that Ctrl-C reached it and not us.
+    #[must_use]
+    pub fn had_terminal(&self) -> bool {
+        self.terminal.as_ref().is_some_and(Terminal::was_lent)
+    }
+
+    /// Counts an INT that was answered otherwise than by passing it on: the next one is a KILL all the same.
+    pub const fn note_interrupt(&mut self) {
+        self.interrupts += 1;
+    }
+
     /// Passes a signal on to the group. The second INT becomes a KILL: who presses Ctrl-C twice has lost patience.
     ///
     /// What asks for an end also continues a stopped group, which could not hear it otherwise. CONT is not passed on,
@@ -147,11 +161,15 @@ impl Child {
 
 impl Drop for Child {
     /// The worker must not outlive the trust in its lease (I4, I5): whoever drops a child has stopped to wait for it.
+    ///
+    /// It blocks until the kernel has done what it was told, mostly below a millisecond: a lease may be released as soon
+    /// as its work was dropped, and then nothing of it may be left (I6).
     fn drop(&mut self) {
         if self.group.is_gone() {
             return;
         }
         self.group.signal(Signal::KILL);
+        self.reaper.bury(&self.group, DEATH_THROES);
         if let Some(terminal) = &self.terminal {
             terminal.take_back();
             terminal.restore_modes();

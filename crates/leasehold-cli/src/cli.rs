@@ -8,11 +8,11 @@ mod holding;
 mod verbs;
 
 pub use holding::Holding;
-pub use verbs::{Bare, Doctor, Elect, Fence, FenceCheck, List, Release, Run, Verb};
+pub use verbs::{Doctor, Elect, Fence, FenceCheck, List, Release, Run, Verb};
 
 use crate::{exit::Exit, log, say};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, ValueEnum, parser::ValueSource};
-use leasehold_core::ReplicaId;
+use leasehold::ReplicaId;
 use std::{ffi::OsString, path::PathBuf};
 
 /// Run a command on one host of many, under a lease.

@@ -4,7 +4,7 @@ mod redact;
 
 pub use redact::redacted;
 
-use leasehold_core::ReplicaId;
+use leasehold::ReplicaId;
 use std::{
     env,
     ffi::OsString,
@@ -22,7 +22,32 @@ const SYSTEM_STATE: &str = "/var/lib";
 pub fn default_store() -> String {
     let root = rustix::process::geteuid().is_root();
     let dir = state_dir(root, env::var_os("XDG_STATE_HOME"), env::var_os("HOME"));
-    format!("sqlite:{}", dir.join("leasehold/leases.db").display())
+    format!("sqlite:{}", encoded(&dir.join("leasehold/leases.db")))
+}
+
+/// A store's URL that means the same from every directory: the command may change its own, and then asks the store that
+/// `LEASEHOLD_STORE` names.
+#[must_use]
+pub fn anchored(url: &str) -> String {
+    match (url.strip_prefix("sqlite:"), env::current_dir()) {
+        (Some(path), Ok(here)) if !path.is_empty() && !path.starts_with(['/', ':', '?']) => {
+            format!("sqlite:{}/{path}", encoded(&here))
+        }
+        _ => url.to_owned(),
+    }
+}
+
+/// A path as part of a URL.
+fn encoded(path: &Path) -> String {
+    let mut url = String::new();
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' | b'+' | b'=' | b',' | b'@' | b':' => url.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => url.push(byte.into()),
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url
 }
 
 /// Relative paths are ignored, as the XDG rules ask: leases must not depend on where a process was started.
@@ -63,6 +88,17 @@ mod tests {
         assert_eq!(dir(false, None, Some("/")), "/var/lib");
         assert_eq!(dir(true, None, Some("/root")), "/var/lib");
         assert_eq!(dir(false, None, None), "/var/lib");
+    }
+
+    #[test]
+    fn a_path_survives_being_part_of_a_url() {
+        assert_eq!(encoded(Path::new("/a b/50%/é?")), "/a%20b/50%25/%C3%A9%3F");
+        assert_eq!(anchored("sqlite:/abs"), "sqlite:/abs");
+        assert_eq!(anchored("sqlite:///abs"), "sqlite:///abs");
+        assert_eq!(anchored("sqlite::memory:"), "sqlite::memory:");
+        assert_eq!(anchored("redis://h"), "redis://h");
+        let here = encoded(&env::current_dir().unwrap());
+        assert_eq!(anchored("sqlite:x.db?busy_timeout=1s"), format!("sqlite:{here}/x.db?busy_timeout=1s"));
     }
 
     #[test]

@@ -4,40 +4,56 @@
 
 mod event;
 
-pub use event::{Ended, Event, Outcome};
+pub(crate) use event::ms;
+pub use event::{Event, Past};
 
-use crate::{log::Level, outlet::Outlet};
-use leasehold_core::{Fence, LeaseName, ReplicaId};
+use crate::{child::ChildStatus, log::Level, outlet::Outlet};
+use jiff::Timestamp;
+use leasehold::{Fence, Happening, LeaseName, ReplicaId};
 use rustix::io::Errno;
 use serde::Serialize;
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
+    time::Duration,
+};
 
-/// Where events go, and what stands in each of them.
+/// Where events go, and what stands in each of them. Cheap to clone; clones are the same.
 #[derive(Debug, Clone)]
 pub struct Events {
     /// `None` if nobody asked for events.
     outlet: Option<Outlet>,
-    replica: Arc<str>,
+    replica: ReplicaId,
     /// Renewals are events only for those who want to see everything.
     renewals: bool,
+    /// The status of the command that ended last, or [`UNKNOWN`]: the library knows that a worker ended, not with what.
+    status: Arc<AtomicU16>,
 }
+
+/// No exit status.
+const UNKNOWN: u16 = 1 << 8;
 
 /// Why events cannot be written where they were asked for.
 #[derive(Debug, thiserror::Error)]
-#[error("--events {path}: {errno}; the lease was not asked for")]
+#[error("events cannot be written to {path}: {errno}; the lease was not asked for")]
 pub struct EventsError {
     path: String,
     #[source]
     errno: Errno,
 }
 
+/// One event, in the order of its fields.
 #[derive(Serialize)]
 struct Line<'a> {
     at: String,
     #[serde(flatten)]
     event: &'a Event,
     lease: &'a str,
-    replica: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replica: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fence: Option<u64>,
 }
@@ -56,16 +72,32 @@ impl Events {
                     .map_err(|errno| EventsError { path: path.display().to_string(), errno })?,
             ),
         };
-        Ok(Self { outlet, replica: replica.as_str().into(), renewals: log >= Level::Debug })
+        let status = Arc::new(AtomicU16::new(UNKNOWN));
+        Ok(Self { outlet, replica: replica.clone(), renewals: log >= Level::Debug, status })
     }
 
-    /// Writes an event of this replica.
+    /// Writes an event of this replica that happens now.
     pub fn put(&self, lease: &LeaseName, fence: Option<Fence>, event: &Event) {
-        match (&self.outlet, event) {
-            (Some(_), Event::Renewed) if !self.renewals => {}
-            (Some(outlet), _) => outlet.put(line(lease, &self.replica, fence, event).into_bytes()),
-            (None, _) => {}
+        self.write(Timestamp::now(), lease, fence, event);
+    }
+
+    /// Writes an event that the library told.
+    pub fn observe(&self, told: &leasehold::Event) {
+        if self.outlet.is_none() || (matches!(told.what, Happening::Renewed { .. }) && !self.renewals) {
+            return;
         }
+        let Some(mut event) = Event::told(&told.what) else { return };
+        if let Event::WorkerEnded { status, .. } = &mut event {
+            *status = u8::try_from(self.status.swap(UNKNOWN, Ordering::Relaxed)).ok();
+        }
+        // A clock beyond the year 9999 is no reason to lose the event.
+        let at = Timestamp::try_from(told.at).unwrap_or(Timestamp::MAX);
+        self.write(at, &told.lease, told.fence, &event);
+    }
+
+    /// Notes how the command ended, for the event that will tell it.
+    pub fn note_status(&self, status: ChildStatus) {
+        self.status.store(status.code().into(), Ordering::Relaxed);
     }
 
     /// Lets the writer catch up, for at most `within`; how many events were dropped.
@@ -76,18 +108,55 @@ impl Events {
             outlet.dropped()
         })
     }
+
+    fn write(&self, at: Timestamp, lease: &LeaseName, fence: Option<Fence>, event: &Event) {
+        if let Some(outlet) = &self.outlet {
+            outlet.put(line(at, lease, Some(&self.replica), fence, event).into_bytes());
+        }
+    }
 }
 
-/// One event as a line of JSON with its newline, stamped with the wall clock.
+/// One event as a line of JSON with its newline.
 #[must_use]
-pub fn line(lease: &LeaseName, replica: &str, fence: Option<Fence>, event: &Event) -> String {
-    let line = Line { at: now(), event, lease: lease.as_str(), replica, fence: fence.map(Fence::get) };
-    // Strings and numbers in string-keyed objects: there is no such value that JSON cannot write.
+pub fn line(
+    at: Timestamp,
+    lease: &LeaseName,
+    replica: Option<&ReplicaId>,
+    fence: Option<Fence>,
+    event: &Event,
+) -> String {
+    let (lease, replica) = (lease.as_str(), replica.map(ReplicaId::as_str));
+    let line = Line { at: format!("{at:.3}"), event, lease, replica, fence: fence.map(Fence::get) };
+    // Strings and numbers under string keys: there is no such value that JSON cannot write.
     serde_json::to_string(&line).map_or_else(|_| String::new(), |json| json + "\n")
 }
 
-/// The wall clock, for people and logs only: RFC 3339 in UTC with milliseconds.
-#[must_use]
-pub fn now() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_object_with_the_fields_of_the_contract() {
+        let at: Timestamp = "2026-03-01T12:00:00.1234Z".parse().unwrap();
+        let lease = LeaseName::new("a \"b\" ü").unwrap();
+        let replica = ReplicaId::new("r1").unwrap();
+        let event = Event::Acquired {
+            predecessor: Past { fate: "expired", fence: Some(6) },
+            waited_ms: Some(12),
+            trusted_ms: Some(9000),
+        };
+        assert_eq!(
+            line(at, &lease, Some(&replica), Some(Fence::new(7).unwrap()), &event),
+            concat!(
+                r#"{"at":"2026-03-01T12:00:00.123Z","event":"acquired","#,
+                r#""predecessor":{"fate":"expired","fence":6},"waited_ms":12,"trusted_ms":9000,"#,
+                r#""lease":"a \"b\" ü","replica":"r1","fence":7}"#,
+                "\n"
+            )
+        );
+        assert_eq!(
+            line(at, &lease, None, None, &Event::Campaigning),
+            "{\"at\":\"2026-03-01T12:00:00.123Z\",\"event\":\"campaigning\",\"lease\":\"a \\\"b\\\" ü\"}\n"
+        );
+    }
 }

@@ -3,6 +3,7 @@
 //! # Map
 //! * [`cli`]: the command line. [`config`]: what holds when nothing is said. [`exit`]: the exit statuses.
 //! * [`child`]: a command in its process group. [`signals`]: what the wrapper hears. [`attend`]: both together.
+//! * `verbs`: what each verb does. `session`: the store they use. `duty`: the command under a term, with its `notes`.
 //! * [`outlet`]: lines that make nobody wait; on it [`say`] (people), [`log`] (operators), [`events`] (programs).
 //! * [`veil`]: passwords out of the process title.
 //!
@@ -12,11 +13,14 @@ pub mod attend;
 pub mod child;
 pub mod cli;
 pub mod config;
+mod duty;
 pub mod events;
 pub mod exit;
 pub mod log;
+mod notes;
 pub mod outlet;
 pub mod say;
+mod session;
 pub mod signals;
 pub mod veil;
 mod verbs;

@@ -30,6 +30,21 @@ pub fn out(text: &str) -> Result<(), ReaderGone> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|_| ReaderGone)
 }
 
+/// Whether somebody can still read standard output; a pipe tells.
+///
+/// # Errors
+/// [`ReaderGone`] if not.
+pub fn still_read() -> Result<(), ReaderGone> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = rustix::stdio::stdout();
+    let mut state = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut state, Some(&at_once)) {
+        Ok(_) if state[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL) => Err(ReaderGone),
+        _ => Ok(()),
+    }
+}
+
 /// Lets standard error catch up at the end of the program, for a moment.
 pub fn finish() {
     Outlet::stderr().flush(Duration::from_millis(500));

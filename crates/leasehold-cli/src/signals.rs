@@ -6,7 +6,7 @@ use std::{
     fs,
     future::poll_fn,
     io,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 use tokio::signal::unix::{self, SignalKind};
 
@@ -68,10 +68,22 @@ impl Signals {
     pub async fn next_end(&mut self) -> Signal {
         loop {
             let signal = self.next().await;
-            if [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal) {
+            if asks_to_end(signal) {
                 return signal;
             }
         }
+    }
+
+    /// Takes what has come so far, without waiting: the first signal that asks to end, if any did.
+    pub fn pending_end(&mut self) -> Option<Signal> {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut end = None;
+        while let Poll::Ready(signal) = self.poll(&mut context) {
+            if asks_to_end(signal) {
+                end.get_or_insert(signal);
+            }
+        }
+        end
     }
 
     /// Waits for one signal and leaves the others for later; returns at once if it is ignored.
@@ -89,6 +101,17 @@ impl Signals {
         }
         Poll::Pending
     }
+}
+
+/// Whether a signal asks a process to end: INT, TERM, HUP, QUIT.
+#[must_use]
+pub fn asks_to_end(signal: Signal) -> bool {
+    [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal)
+}
+
+/// Stops this process, as TSTP would have if nobody listened to it. Returns when it is continued.
+pub fn pause() {
+    rustix::process::kill_process(rustix::process::getpid(), Signal::STOP).ok();
 }
 
 /// The mask of ignored signals, bit n-1 for signal n. Where it cannot be known, none.

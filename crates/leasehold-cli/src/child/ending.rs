@@ -52,6 +52,12 @@ impl Child {
         Ended { status, killed }
     }
 
+    /// Kills the group at once, and returns when it is gone.
+    pub async fn kill(&mut self) -> ChildStatus {
+        self.reaper.kill(&self.group).await;
+        self.status().await
+    }
+
     /// The group is gone, so the command was reaped, and its status is known or about to be.
     async fn status(&mut self) -> ChildStatus {
         match self.life.wait_for(|life| life.ended.is_some()).await.map(|life| life.ended) {

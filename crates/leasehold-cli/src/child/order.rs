@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 /// A command with the variables that are set for it.
@@ -12,13 +12,17 @@ pub struct Order {
     program: OsString,
     arguments: Vec<OsString>,
     own: Vec<(&'static str, OsString)>,
+    /// Whether variables of an outer lease stay.
+    inherits: bool,
+    /// Whether it gets neither our standard input nor our standard output.
+    apart: bool,
 }
 
 impl Order {
     /// A program, looked up in `PATH` unless it holds a slash, and its arguments.
     #[must_use]
     pub const fn new(program: OsString, arguments: Vec<OsString>) -> Self {
-        Self { program, arguments, own: Vec::new() }
+        Self { program, arguments, own: Vec::new(), inherits: false, apart: false }
     }
 
     /// The words of a command line, of which the first is the program; `None` if there is none.
@@ -34,6 +38,20 @@ impl Order {
         self
     }
 
+    /// Keeps what was inherited of the lease under which this program itself runs: for a command of the same lease.
+    #[must_use]
+    pub const fn inheriting(mut self) -> Self {
+        self.inherits = true;
+        self
+    }
+
+    /// Gives it the null device as standard input and output, for both belong to another command.
+    #[must_use]
+    pub const fn apart(mut self) -> Self {
+        self.apart = true;
+        self
+    }
+
     /// The program.
     #[must_use]
     pub fn program(&self) -> &OsStr {
@@ -45,8 +63,11 @@ impl Order {
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
+        if self.apart {
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+        }
         for (name, _) in env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"LEASEHOLD_") {
+            if !self.inherits && name.as_encoded_bytes().starts_with(b"LEASEHOLD_") {
                 command.env_remove(name);
             }
         }

@@ -112,6 +112,18 @@ impl Reaper {
         }
     }
 
+    /// Blocks until a group that was sent KILL is gone, but not longer than `at_most`. For whoever cannot await.
+    pub(super) fn bury(&self, group: &Group, at_most: Duration) {
+        let pause = Duration::from_millis(1);
+        for _ in 0..at_most.as_millis() {
+            self.shared.sweep();
+            if group.is_gone() {
+                return;
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
     /// Looks after each reaping, and now and then besides: the death of a member whose parent lives outside of the
     /// group is told to that parent, not to us.
     async fn watch_over(&self, group: &Group, mut each: impl FnMut()) {

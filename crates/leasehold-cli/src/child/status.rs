@@ -1,6 +1,5 @@
 //! How a process ended.
 
-use crate::events::Outcome;
 use rustix::process::WaitStatus;
 
 /// How the command itself (not what it left behind) ended.
@@ -30,15 +29,6 @@ impl ChildStatus {
             (Some(code), _) => Some(Self::Exited(code as u8)),
             (_, Some(signal)) => Some(Self::Signalled(signal)),
             _ => None,
-        }
-    }
-}
-
-impl From<ChildStatus> for Outcome {
-    fn from(status: ChildStatus) -> Self {
-        match status {
-            ChildStatus::Exited(code) => Self::Exited(code),
-            ChildStatus::Signalled(signal) => Self::Signalled(signal),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! and the lease may be gone when we are continued. So we stop along, and on waking ask before the command goes on.
 
 use super::{Child, Terminal};
-use crate::signals::Signals;
-use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
+use crate::signals::{self, Signals};
+use rustix::process::{Signal, kill_current_process_group};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -22,7 +22,7 @@ pub enum Suspended {
 
 impl Child {
     /// Follows a stopped command into its stop, if a shell watches that will continue us.
-    pub async fn suspend(&mut self, signals: &mut Signals) -> Suspended {
+    pub async fn suspend(&mut self, heard: &mut Signals) -> Suspended {
         let Some(terminal) = self.terminal.as_ref().filter(|terminal| terminal.has_job_control()) else {
             return Suspended::Left;
         };
@@ -31,10 +31,10 @@ impl Child {
         // command not been moved to a group of its own.
         if kill_current_process_group(Signal::TSTP).is_ok() {
             // Our own copy: heard now, or it would be passed on to the command when it has just been continued.
-            timeout(Duration::from_millis(100), signals.hear(Signal::TSTP)).await.ok();
+            timeout(Duration::from_millis(100), heard.hear(Signal::TSTP)).await.ok();
         }
         // TSTP is handled by us and so did not stop us; STOP does, before this call returns.
-        kill_process(getpid(), Signal::STOP).ok();
+        signals::pause();
         Suspended::Woken
     }
 

@@ -80,6 +80,11 @@ impl Terminal {
         }
     }
 
+    /// Whether some group had it from us.
+    pub(super) const fn was_lent(&self) -> bool {
+        self.lent_to.is_some()
+    }
+
     /// Takes the terminal back, unless somebody else has it by now.
     pub(super) fn take_back(&self) {
         if let Some(group) = self.lent_to

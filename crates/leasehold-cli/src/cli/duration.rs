@@ -1,6 +1,6 @@
 //! Durations as people write them: `300ms`, `10s`, `5m`, `1h30m`.
 
-use leasehold_core::timing::{MAX_TTL, MIN_TTL};
+use leasehold::leasehold_core::timing::{MAX_TTL, MIN_TTL};
 use std::time::Duration;
 
 /// The longest wait, grace or measurement. Whoever means more means "for ever".

@@ -2,7 +2,7 @@
 
 use super::duration;
 use crate::exit::Exit;
-use leasehold_core::{LeaseName, Timing, TimingError};
+use leasehold::{LeaseName, Timing, TimingError};
 use std::time::Duration;
 
 /// How a lease is wanted, held and given up.

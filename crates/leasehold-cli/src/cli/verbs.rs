@@ -3,8 +3,8 @@
 use super::{Holding, duration};
 use crate::exit;
 use clap::{Args, Subcommand};
-use leasehold_core::{LeaseName, ResourceName};
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use leasehold::{LeaseName, ResourceName};
+use std::{ffi::OsString, time::Duration};
 
 /// What the program can do.
 #[derive(Debug, Subcommand)]
@@ -30,9 +30,6 @@ pub enum Verb {
     /// Measure round trips, clock and runtime lag; show server settings that endanger leases; name a ttl to use.
     #[command(after_help = exit::OF_OTHERS)]
     Doctor(Doctor),
-    /// Run a command as under a lease, without one.
-    #[command(name = "__child", hide = true)]
-    Bare(Bare),
     /// Write completions for a shell to stdout.
     Completions {
         /// The shell.
@@ -67,26 +64,6 @@ pub struct Elect {
     pub command: Vec<OsString>,
 }
 
-/// `__child`
-#[derive(Debug, Args)]
-pub struct Bare {
-    /// From TERM to KILL.
-    #[arg(long, default_value = "2s", value_parser = duration::span)]
-    pub grace: Duration,
-    /// End the command after this time.
-    #[arg(long, value_parser = duration::span)]
-    pub end_after: Option<Duration>,
-    /// End the command when this file exists, and do not continue it if it is stopped then.
-    #[arg(long)]
-    pub end_when: Option<PathBuf>,
-    /// Give the command the terminal only when it asks.
-    #[arg(long)]
-    pub on_request: bool,
-    /// The command and its arguments, after `--`.
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
-}
-
 /// `status` and `watch`
 #[derive(Debug, Args)]
 pub struct List {
@@ -107,8 +84,8 @@ pub struct Release {
     /// Say that you know: the holder may still be at work, and only its fence stops it.
     #[arg(long, required = true)]
     pub force: bool,
-    /// Why; kept in the store and shown to the next holder.
-    #[arg(long, value_name = "TEXT", required = true)]
+    /// Why; kept in the store and shown to the next holder. At most 1000 bytes.
+    #[arg(long, value_name = "TEXT", required = true, value_parser = reason)]
     pub reason: String,
 }
 
@@ -128,7 +105,7 @@ pub struct FenceCheck {
     pub resource: ResourceName,
     /// The token, as in `$LEASEHOLD_FENCE`.
     #[arg(value_name = "TOKEN", value_parser = token)]
-    pub token: leasehold_core::Fence,
+    pub token: leasehold::Fence,
     /// The lease that issued the token.
     #[arg(long, value_name = "NAME", env = "LEASEHOLD_NAME", value_parser = |name: &str| LeaseName::new(name))]
     pub lease: LeaseName,
@@ -148,7 +125,15 @@ pub struct Doctor {
     pub json: bool,
 }
 
-fn token(text: &str) -> Result<leasehold_core::Fence, String> {
+fn reason(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 => Err("say why: the next holder will want to know".into()),
+        1..=1000 => Ok(text.into()),
+        bytes => Err(format!("it has {bytes} bytes, at most 1000 are kept")),
+    }
+}
+
+fn token(text: &str) -> Result<leasehold::Fence, String> {
     let number: u64 = text.parse().map_err(|e| format!("a fence token is a whole number: {e}"))?;
-    leasehold_core::Fence::new(number).map_err(|e| e.to_string())
+    leasehold::Fence::new(number).map_err(|e| e.to_string())
 }

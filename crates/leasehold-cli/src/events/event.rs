@@ -1,25 +1,28 @@
 //! What can happen to a lease, in the words of the contract.
 
-use leasehold_core::Predecessor;
+use leasehold::{Happening, Predecessor};
 use serde::Serialize;
+use std::time::Duration;
 
-/// One event, named `event` in JSON.
+/// One event, named `event` in JSON. Times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Event {
-    /// This replica wants the lease.
+    /// The replica wants the lease.
     Campaigning,
-    /// This replica holds the lease.
+    /// The replica holds the lease.
     Acquired {
         /// How the term before ended.
-        predecessor: Ended,
-        /// From the first request to the grant.
-        waited_ms: u64,
-        /// How long the claim may be trusted without a renewal, counted from now.
-        trusted_ms: u64,
+        predecessor: Past,
+        /// From the beginning of the campaign to the grant; only the holder knows.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waited_ms: Option<u64>,
+        /// How long the claim may be trusted without a renewal; only the holder knows.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trusted_ms: Option<u64>,
     },
-    /// A renewal is missing; the lease is still held.
+    /// A renewal did not succeed; the lease is still held.
     Jeopardy {
         /// Why.
         cause: String,
@@ -27,23 +30,41 @@ pub enum Event {
         remaining_ms: u64,
     },
     /// A renewal succeeded.
-    Renewed,
-    /// The lease is no longer held, not by our choice.
+    Renewed {
+        /// Until the end of trust.
+        remaining_ms: u64,
+    },
+    /// The store's clock does not add up.
+    ClockAnomaly {
+        /// What was asked for.
+        asked_ms: u64,
+        /// What the store said is left.
+        remaining_ms: u64,
+    },
+    /// The lease is no longer held, not by the holder's choice.
     Lost {
         /// Why.
         cause: String,
     },
     /// The command was asked to end.
     Quiescing {
-        /// Who asked: `signal`, `store`, `pulse`.
+        /// Who asked: a replica, or what in this process did.
         by: String,
-        /// In words.
+        /// Why.
         reason: String,
     },
-    /// The command has ended and was reaped.
+    /// The command and all of its group have ended.
     WorkerEnded {
-        /// How.
-        outcome: Outcome,
+        /// `finished`, `failed`, `not-started`, `killed`.
+        outcome: &'static str,
+        /// The command's exit status, 128+n for signal n, where it is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<u8>,
+    },
+    /// What was killed does not end.
+    Overrun {
+        /// How long it was waited for.
+        waited_ms: u64,
     },
     /// The lease was given back.
     Released {
@@ -52,7 +73,10 @@ pub enum Event {
         heir: Option<String>,
     },
     /// Nobody holds the lease.
-    Vacant,
+    Vacant {
+        /// How the last term ended.
+        predecessor: Past,
+    },
     /// Somebody ended a claim from outside.
     Forced {
         /// Who.
@@ -73,7 +97,7 @@ pub enum Event {
 
 /// How a term ended, and which.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Ended {
+pub struct Past {
     /// `none`, `released`, `handed-off`, `expired`, `crashed`, `forced`.
     pub fate: &'static str,
     /// Its fence, unless there was no term before.
@@ -81,21 +105,49 @@ pub struct Ended {
     pub fence: Option<u64>,
 }
 
-impl From<&Predecessor> for Ended {
+impl From<&Predecessor> for Past {
     fn from(predecessor: &Predecessor) -> Self {
-        Self { fate: predecessor.fate().as_str(), fence: predecessor.ended().map(|ended| ended.fence.get()) }
+        Self { fate: predecessor.fate().as_str(), fence: predecessor.fence().map(leasehold::Fence::get) }
     }
 }
 
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Outcome {
-    /// By itself, with this status.
-    Exited(u8),
-    /// By this signal.
-    Signalled(i32),
-    /// It could not be started, with the status that shells use for it.
-    NotStarted(u8),
+impl Event {
+    /// What the library told, in these words; `None` for what a newer library tells and this program does not know.
+    pub(super) fn told(what: &Happening) -> Option<Self> {
+        Some(match what {
+            Happening::Campaigning => Self::Campaigning,
+            Happening::Acquired { predecessor, waited, trusted } => Self::Acquired {
+                predecessor: predecessor.into(),
+                waited_ms: Some(ms(*waited)),
+                trusted_ms: Some(ms(*trusted)),
+            },
+            Happening::Jeopardy { cause, remaining } => {
+                Self::Jeopardy { cause: cause.to_string(), remaining_ms: ms(*remaining) }
+            }
+            Happening::Renewed { remaining } => Self::Renewed { remaining_ms: ms(*remaining) },
+            Happening::ClockAnomaly { asked, remaining } => {
+                Self::ClockAnomaly { asked_ms: ms(*asked), remaining_ms: ms(*remaining) }
+            }
+            Happening::Lost { cause } => Self::Lost { cause: cause.as_str().to_owned() },
+            Happening::Quiescing { by, reason } => {
+                Self::Quiescing { by: by.to_string(), reason: reason.to_string() }
+            }
+            Happening::WorkerEnded { outcome } => {
+                Self::WorkerEnded { outcome: outcome.as_str(), status: None }
+            }
+            Happening::Overrun { waited } => Self::Overrun { waited_ms: ms(*waited) },
+            Happening::Released { heir } => Self::Released { heir: heir.as_ref().map(ToString::to_string) },
+            Happening::StaleRefused { resource, stale } => Self::StaleRefused {
+                resource: resource.to_string(),
+                presented: stale.presented.get(),
+                highest: stale.highest.get(),
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// Whole milliseconds, held at the largest number.
+pub(crate) fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
