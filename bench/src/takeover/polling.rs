@@ -1,0 +1,44 @@
+//! The yardstick: the usual recipe, on the same store. Try to acquire every ttl/3; renew as often; release at the end.
+
+use super::replica::say;
+use leasehold::{Acquire, AttemptId, Bid, Parting, Renewal, TraceContext};
+use std::time::Duration;
+
+pub(super) async fn coordinate<W, F>(url: &str, name: &str, ttl: Duration, work: W) -> anyhow::Result<()>
+where
+    W: Fn() -> F,
+    F: Future<Output = ()>,
+{
+    let store = leasehold::connect(url).await?;
+    let mut met = false;
+    loop {
+        let bid = Bid {
+            name: name.try_into()?,
+            replica: "poller".try_into()?,
+            attempt: AttemptId::random(),
+            ttl,
+            floor: None,
+            crash_witness: false,
+            trace: TraceContext::NONE,
+        };
+        if let Acquire::Granted(granted) = store.acquire(&bid).await {
+            let renewals = [Renewal { claim: granted.claim.clone(), ttl }];
+            let renewing = async {
+                loop {
+                    tokio::time::sleep(ttl / 3).await;
+                    let _ = store.renew(&renewals).await;
+                }
+            };
+            tokio::select! {
+                () = work() => {}
+                () = renewing => {}
+            }
+            let _ = store.release(&granted.claim, &Parting::default()).await;
+            // It tries again only after the pause, so that the other side gets its turn.
+            say("waits");
+        } else if !std::mem::replace(&mut met, true) {
+            say("waits");
+        }
+        tokio::time::sleep(ttl / 3).await;
+    }
+}
