@@ -1,15 +1,17 @@
-//! The tasks of this workspace: `cargo xtask check`, `cargo xtask fix`, `cargo xtask test`.
+//! The tasks of this workspace: `cargo xtask check`, `fix`, `test` and `bench`.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `check` | the read-only gate: format, lints, docs, dependencies, book, links, features |
 //! | `fix` | the mutating twin: what a machine can repair |
 //! | `test` | every test of the workspace, and the closing line with the counts |
+//! | `bench` | the measurements, kept in the book |
 //! | `tools` | the cargo subcommands these need: found, or installed at a pinned version |
 //! | `counts` | what a test runner said it ran |
 //! | `links` | whether the paths that Markdown pages name exist |
 //! | `step` | one command: announced, run, timed, and judged |
 
+mod bench;
 mod check;
 mod counts;
 mod fix;
@@ -28,6 +30,7 @@ Usage: cargo xtask <VERB>
                   fmt clippy features rustdoc deny book links
   fix             format, and apply the lint fixes a machine can make
   test            every test of the workspace; ends with a line `N passed, N failed`
+  bench           measure, print the table, and keep it in docs/performance.md; takes minutes
   help            this text
 ";
 
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         ("check", steps) => check::run(steps),
         ("fix", []) => fix::run(),
         ("test", []) => test::run(),
+        ("bench", []) => bench::run(),
         ("help" | "--help" | "-h", []) => {
             print!("{HELP}");
             Ok(true)
