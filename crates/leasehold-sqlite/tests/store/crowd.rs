@@ -62,3 +62,27 @@ async fn a_waiting_crowd_writes_nothing_until_there_is_something_to_win() {
     }
     assert_eq!(won.iter().map(|claim| claim.fence.get()).collect::<Vec<_>>(), [2], "I3");
 }
+
+/// Invariant I2 over processes that are killed in the middle of whatever they are doing.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_processes_leave_whole_changes_behind() {
+    let (_dir, path) = home();
+    let mut highest = 0;
+    for round in 0..8 {
+        let mut churner = Part::start("churn", &path, "feed");
+        for _ in 0..=round * 3 {
+            let fence: u64 = churner.says().await.parse().unwrap();
+            assert!(fence > highest, "I2: {fence} after {highest}");
+            highest = fence;
+        }
+        churner.kill();
+        churner.end_killed().await;
+    }
+    let store = open(&path);
+    let record = store.inspect(&lease("feed")).await.unwrap();
+    assert!(record.claim().is_none(), "its witness is dead: {record:?}");
+    let next = won(store.acquire(&bid("feed", "survivor")).await).claim.fence;
+    assert!(next.get() > highest, "I2");
+    let findings = store.diagnose().await.unwrap();
+    assert!(findings.iter().all(|f| f.code != "corrupt" && f.code != "damaged-rows"), "{findings:?}");
+}

@@ -3,17 +3,19 @@
 use crate::support::{PATIENCE, Part, bid, eventually, home, open, replica, witnessed, won};
 use leasehold_core::{LeaseStore, Mail, Scope, Sighting};
 use leasehold_sqlite::{Config, SqliteStore};
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-/// Threads of this process that belong to a store. Tests run in one process each under some runners and share one
-/// under others, so only a process of its own could count exactly: `/proc` tells the names.
+/// Threads of this process that belong to a store.
 fn threads_of_stores() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     names.filter(|name| name.starts_with("leasehold-") || name.starts_with("notify-rs")).count()
 }
 
-fn files_open(under: &std::path::Path) -> Vec<std::path::PathBuf> {
+fn files_open(under: &Path) -> Vec<PathBuf> {
     let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     fds.filter_map(|fd| std::fs::read_link(fd.path()).ok()).filter(|file| file.starts_with(under)).collect()
 }
@@ -27,7 +29,6 @@ async fn watches_inboxes_files_and_locks_end_with_their_store() {
     let mut watch = store.watch(Scope::All).await.unwrap();
     let mut inbox = store.inbox(&replica("a")).await.unwrap();
     assert!(!files_open(&root).is_empty());
-    assert!(threads_of_stores() >= 2);
     drop(store);
     let ended = async {
         while let Some(Sighting::State(_) | Sighting::Trouble(_)) = watch.next().await {}
@@ -38,15 +39,24 @@ async fn watches_inboxes_files_and_locks_end_with_their_store() {
     eventually("all files are closed", || files_open(&root).is_empty()).await;
 }
 
+/// In a process of its own, whose threads can be counted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_stores_leave_no_thread() {
+async fn stores_that_come_and_go_leave_no_thread() {
     let (_dir, path) = home();
+    let mut part = Part::start("come and go", &path, "");
+    assert_eq!(part.says().await, "no thread is left");
+    part.end().await;
+}
+
+pub(crate) async fn come_and_go(path: &Path) {
+    assert_eq!(threads_of_stores(), 0);
     for _ in 0..20 {
-        let store = open(&path);
+        let store = open(path);
         let _watch = store.watch(Scope::All).await.unwrap();
+        assert!(threads_of_stores() >= 3, "one that writes, one that looks, one that listens");
         drop(store);
     }
-    eventually("the threads have ended", || threads_of_stores() < 20).await;
+    eventually("the threads have ended", || threads_of_stores() == 0).await;
 }
 
 /// A store that waits for another process's lock does not hold up whoever drops it.
@@ -64,22 +74,27 @@ async fn dropping_a_store_does_not_wait_for_a_lock() {
     lock.end().await;
 }
 
-/// When nobody watches, nobody polls: the thread sleeps without a timeout, and the events are given back.
+/// When nobody watches, nobody listens either.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_nobody_watches_listens_to_nothing() {
-    let (dir, path) = home();
-    let config = Config::new(&path).with_safety_poll(Duration::from_millis(10)).unwrap();
+    let (_dir, path) = home();
+    let mut part = Part::start("listen", &path, "");
+    assert_eq!(part.says().await, "it listens to nothing");
+    part.end().await;
+}
+
+pub(crate) async fn listen(path: &Path) {
+    let config = Config::new(path).with_safety_poll(Duration::from_millis(10)).unwrap();
     let store = SqliteStore::with(&config).unwrap();
     let listeners = || {
         let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
-        fds.filter_map(|fd| std::fs::read_link(fd.path()).ok())
-            .filter(|f| f.ends_with("anon_inode:inotify"))
-            .count()
+        let files = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        files.filter(|file| file.ends_with("anon_inode:inotify")).count()
     };
-    let before = listeners();
+    assert_eq!(listeners(), 0);
     let watch = store.watch(Scope::All).await.unwrap();
-    assert!(listeners() > 0);
-    drop(watch);
-    eventually("the listener is gone", || listeners() <= before).await;
-    let _ = dir;
+    let inbox = store.inbox(&replica("a")).await.unwrap();
+    assert_eq!(listeners(), 1, "however many watch");
+    drop((watch, inbox));
+    eventually("the listener is gone", || listeners() == 0).await;
 }

@@ -29,6 +29,16 @@ fn play() {
             "open" => say(&opened(&path)),
             "fill" => fill(&path).await,
             "freeze" => freeze(&path),
+            "come and go" => {
+                crate::lifetime::come_and_go(&path).await;
+                say("no thread is left");
+            }
+            "listen" => {
+                crate::lifetime::listen(&path).await;
+                say("it listens to nothing");
+            }
+            "churn" => churn(&path, words[0]).await,
+            "remaining" => remaining(&path, words[0]).await,
             other => panic!("there is no part {other}"),
         }
     });
@@ -101,6 +111,27 @@ async fn contend(path: &Path, name: &str, times: &str) {
         }
     }
     say(&fences.join(","));
+}
+
+/// Takes and releases one lease as fast as it can, and says each fence once it is answered.
+async fn churn(path: &Path, name: &str) {
+    let store = open(path);
+    loop {
+        match store.acquire(&Bid { ttl: Duration::from_millis(50), ..witnessed(name, "churner") }).await {
+            Acquire::Granted(granted) => {
+                say(&granted.claim.fence.to_string());
+                crate::support::let_go(&store, &granted.claim).await;
+            }
+            Acquire::Held(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// How long somebody else's claim still lasts, by this process's clock, which may be in a time namespace.
+async fn remaining(path: &Path, name: &str) {
+    let record = open(path).inspect(&lease(name)).await.unwrap();
+    say(&format!("{} {}", leasehold_sqlite::HostClock::new().is_shifted(), record.remaining().as_secs()));
 }
 
 /// Keeps the file locked, as a careless backup does.
