@@ -3,11 +3,13 @@
 //! # Map
 //! * [`conformance`]: the contract of a store as tests, for our stores and for yours.
 //! * [`faults`]: between a program and its store, in process or on the wire.
+//! * [`history`]: event logs, and the invariants checked over them.
 //! * [`process`] and [`server`]: real programs that end with their test.
 //! * [`stepper`]: dropping a future at each of its awaits.
 
 pub mod conformance;
 pub mod faults;
+pub mod history;
 #[cfg(unix)]
 pub mod process;
 #[cfg(unix)]
