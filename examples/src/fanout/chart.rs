@@ -96,8 +96,8 @@ impl Chart {
 
     fn axis(&self, columns: usize, length: u128, column: impl Fn(Stamp) -> usize, from: Stamp) -> String {
         // A mark every 1, 2, 5, 10 … seconds, so that there are at most eight.
-        let step = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600].into_iter();
-        let step = step.clone().find(|s| length / (s * 1_000_000) < 8).unwrap_or(3_600);
+        let mut steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600].into_iter();
+        let step = steps.find(|s| length / (s * 1_000_000) < 8).unwrap_or(3_600);
         let marks = (0..).map(|n| n * step).take_while(|s| s * 1_000_000 <= length).map(|s| {
             let at = Stamp(from.0 + u64::try_from(s * 1_000_000).unwrap_or(u64::MAX));
             (column(at), format!("{s}s"))

@@ -160,8 +160,9 @@ mod tests {
         let http = reqwest::Client::new();
         let post = |fence: Option<&'static str>| {
             let body = Delivery { from: "r1".to_owned(), events: vec![] };
-            let request = http.post(&url).json(&body);
-            fence.map_or(request.try_clone().unwrap(), |f| request.header(FENCE_TOKEN, f)).send()
+            let head: HeaderMap =
+                fence.into_iter().map(|f| (FENCE_TOKEN.parse().unwrap(), f.parse().unwrap())).collect();
+            http.post(&url).headers(head).json(&body).send()
         };
         assert_eq!(post(Some("2")).await.unwrap().json::<Receipt>().await.unwrap().last, 0);
         let refused = post(Some("1")).await.unwrap();

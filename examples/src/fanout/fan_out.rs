@@ -9,9 +9,8 @@ use super::{
     upstream::{FeedError, Upstream},
 };
 use crate::hold::Hold;
-use futures_util::future::join_all;
 use std::{sync::Arc, time::Duration};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{task::JoinSet, time::sleep};
 
 /// What a leader needs to know besides its mandate.
 #[derive(Debug, Clone)]
@@ -30,8 +29,8 @@ pub struct FanOut {
 
 /// Events that a leader keeps for slow lanes; a replica that was away longer is brought up to date from the feed.
 const BACKLOG: usize = 4_096;
-/// How long a new leader waits to hear where a replica is, before it begins without it.
-const FIRST_CALL: Duration = Duration::from_millis(100);
+/// Between two attempts at something that did not answer.
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl FanOut {
     /// Delivers under `mandate` until the term is over. Dropping the future ends all lanes; a delivery that is under
@@ -41,7 +40,6 @@ impl FanOut {
     /// Always: the feed has no end, so there is a reason.
     pub async fn run(self, mandate: Mandate) -> Result<(), LaneEnd> {
         let fence = mandate.fence();
-        let backlog_of = |first| Arc::new(Backlog::new(first, BACKLOG));
         let lane = |to: &String, backlog: &Arc<Backlog>| Lane {
             to: to.clone(),
             mandate: mandate.clone(),
@@ -51,23 +49,21 @@ impl FanOut {
             hold: (*to != self.me).then(|| Arc::clone(&self.hold)),
         };
 
-        // First to each gate: from then on it refuses earlier terms, so what it says of its stream stays true.
-        let nothing = backlog_of(1);
-        let lanes: Vec<Lane> = self.replicas.iter().map(|to| lane(to, &nothing)).collect();
-        let calls = lanes.iter().map(|lane| async {
-            // One that is frozen must not hold up all the others.
-            timeout(FIRST_CALL, lane.call_on()).await.unwrap_or(Ok(None))
-        });
-        let places = join_all(calls).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-
-        // Then the feed, from what every replica within reach has. One that is out of reach is served later, by a
-        // range of its own.
-        let first = places.iter().flatten().map(|place| place.last).min().unwrap_or(0) + 1;
-        report(Report::Resumed { fence, from: first });
-        let backlog = backlog_of(first);
+        // Where this replica's own stream ends is where the feed is read from. Others are where they are: a lane whose
+        // replica is behind fetches the difference, and one whose replica is ahead waits. Each begins with a call at
+        // its gate, which from then on refuses earlier terms, so that what it says of its stream stays true.
+        let nothing = Arc::new(Backlog::new(1, 1));
+        let own = loop {
+            if let Some(place) = lane(&self.me, &nothing).call_on().await? {
+                break place;
+            }
+            sleep(PAUSE).await;
+        };
+        report(Report::Resumed { fence, from: own.last + 1 });
+        let backlog = Arc::new(Backlog::new(own.last + 1, BACKLOG));
         let mut work = JoinSet::new();
-        for (to, place) in self.replicas.iter().zip(places) {
-            work.spawn(lane(to, &backlog).run(place));
+        for to in &self.replicas {
+            work.spawn(lane(to, &backlog).run((*to == self.me).then_some(own)));
         }
         work.spawn(read(self.upstream.clone(), backlog, self.me.clone()));
         match work.join_next().await {
@@ -90,7 +86,7 @@ async fn read(upstream: Upstream, backlog: Arc<Backlog>, me: String) -> LaneEnd 
         if let FeedError::Gone(_) = why {
             return LaneEnd::Unreadable { to: me, why };
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        sleep(PAUSE).await;
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     lane::LaneEnd,
     report::{Report, report},
 };
-use leasehold::{BoxError, Election, Event, Happening, LostCause, Node, Stale, Stopped, Term};
+use leasehold::{BoxError, Election, Event, Happening, LostCause, Node, Stale, Stopped, Term, WorkerOutcome};
 use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -78,7 +78,13 @@ fn told() -> impl Fn(&Event) + Send + Sync {
         match (&event.what, event.fence) {
             (Happening::Lost { cause }, _) => *lost = Some(cause.clone()),
             (Happening::WorkerEnded { outcome }, Some(fence)) => {
-                let how = lost.take().map_or_else(|| outcome.as_str().to_owned(), |cause| cause.to_string());
+                let how = match (lost.take(), outcome) {
+                    (Some(cause), _) => cause.to_string(),
+                    (None, WorkerOutcome::Finished) => {
+                        "asked to leave, and ready to release the lease".to_owned()
+                    }
+                    (None, outcome) => outcome.as_str().to_owned(),
+                };
                 report(Report::Ended { fence, how });
             }
             _ => {}

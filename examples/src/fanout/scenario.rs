@@ -231,5 +231,5 @@ fn above(fence: u64) -> impl Fn(&[Entry]) -> Option<()> {
 
 fn last_end(entries: &[Entry]) -> Stamp {
     let ended = |e: &&Entry| matches!(e.what, What::Said(Report::Ended { .. }));
-    entries.iter().rev().find(ended).map_or(Stamp::default(), |e| e.at)
+    entries.iter().rev().find(ended).map_or_else(Stamp::default, |e| e.at)
 }

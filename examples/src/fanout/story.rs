@@ -66,7 +66,7 @@ impl Story {
                     None => String::new(),
                 };
                 let before = match predecessor.as_str() {
-                    "none" => "the first term of this store".to_owned(),
+                    "none" => "the first term of this lease".to_owned(),
                     fate => format!("the term before: {fate}"),
                 };
                 self.leader = Some(who.clone());
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(tell(10, "r1", What::Started), None);
         assert_eq!(
             tell(200, "r1", leading(1, "none")).unwrap(),
-            "    0.200 s  r1  leads under fence 1 (the first term of this store)"
+            "    0.200 s  r1  leads under fence 1 (the first term of this lease)"
         );
         assert_eq!(tell(4_000, "r1", What::Killed).unwrap(), "    4.000 s  r1  is killed (SIGKILL)");
         assert_eq!(
