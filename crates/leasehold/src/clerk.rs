@@ -87,7 +87,7 @@ impl Actor for Clerk {
             ClerkMsg::Flush => desk.flush(),
             ClerkMsg::Release { claim, parting, within, done } => desk.release(claim, parting, within, done),
             ClerkMsg::Look { name, within, done } => desk.look(name, within, done),
-            ClerkMsg::TaskEnded => desk.tidy(),
+            ClerkMsg::TaskEnded => desk.task_ended(),
             ClerkMsg::Close { done } => desk.close(done),
         }
         Ok(())

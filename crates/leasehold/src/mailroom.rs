@@ -2,7 +2,11 @@
 
 mod presence;
 
-use crate::{clerk::bounded, reply::Reply, telemetry};
+use crate::{
+    clerk::bounded,
+    reply::{OnDrop, Reply},
+    telemetry,
+};
 use leasehold_core::{
     AttemptId, Candidacy, Envelope, LeaseName, ReplicaId, SharedStore, Store, StoreError, Verb,
 };
@@ -25,6 +29,8 @@ pub(crate) enum MailroomMsg {
     Seen { id: AttemptId, before: usize },
     /// A letter came.
     Letter(Envelope),
+    /// A task ended.
+    TaskEnded,
     /// Withdraw everything, and say when it is done.
     Close { done: Reply<()> },
 }
@@ -40,10 +46,13 @@ pub(crate) struct MailroomArgs {
 pub(crate) struct Mailroom;
 
 pub(crate) struct Room {
+    me: ActorRef<MailroomMsg>,
     store: SharedStore,
     present: HashMap<AttemptId, Presence>,
     tasks: JoinSet<()>,
+    under_way: usize,
     reader: AbortHandle,
+    closing: Vec<Reply<()>>,
 }
 
 #[cfg_attr(feature = "async-trait", ractor::async_trait)]
@@ -57,8 +66,16 @@ impl Actor for Mailroom {
         me: ActorRef<MailroomMsg>,
         args: MailroomArgs,
     ) -> Result<Room, ActorProcessingErr> {
-        let reader = read(args.store.clone(), args.replica, me);
-        Ok(Room { store: args.store, present: HashMap::new(), tasks: JoinSet::new(), reader })
+        let reader = read(args.store.clone(), args.replica, me.clone());
+        Ok(Room {
+            me,
+            store: args.store,
+            present: HashMap::new(),
+            tasks: JoinSet::new(),
+            under_way: 0,
+            reader,
+            closing: Vec::new(),
+        })
     }
 
     async fn handle(
@@ -67,14 +84,13 @@ impl Actor for Mailroom {
         msg: MailroomMsg,
         room: &mut Room,
     ) -> Result<(), ActorProcessingErr> {
-        while room.tasks.try_join_next().is_some() {}
         match msg {
             MailroomMsg::Enlist { candidacy, ttl, ranked } => {
                 let id = candidacy.id;
                 room.present.insert(id, Presence::new(candidacy, ttl, ranked));
-                room.announce(id, me);
+                room.announce(id);
             }
-            MailroomMsg::Refresh { id } => room.announce(id, me),
+            MailroomMsg::Refresh { id } => room.announce(id),
             MailroomMsg::Seen { id, before } => {
                 if let Some(presence) = room.present.get_mut(&id) {
                     presence.seen(before, &me);
@@ -82,69 +98,108 @@ impl Actor for Mailroom {
             }
             MailroomMsg::Withdraw { id } => room.withdraw(id),
             MailroomMsg::Letter(letter) => telemetry::letter_ignored(&letter.kind, &letter.from),
-            MailroomMsg::Close { done } => {
-                room.reader.abort();
-                for id in room.present.keys().copied().collect::<Vec<_>>() {
-                    room.withdraw(id);
-                }
-                let mut tasks = std::mem::take(&mut room.tasks);
-                tokio::spawn(async move {
-                    while tasks.join_next().await.is_some() {}
-                    done.send(());
-                });
-            }
+            MailroomMsg::TaskEnded => room.task_ended(),
+            MailroomMsg::Close { done } => room.close(done),
         }
         Ok(())
     }
 
     async fn post_stop(&self, _: ActorRef<MailroomMsg>, room: &mut Room) -> Result<(), ActorProcessingErr> {
-        room.reader.abort();
-        room.tasks.abort_all();
+        room.end();
         Ok(())
     }
 }
 
 impl Room {
-    fn announce(&mut self, id: AttemptId, me: ActorRef<MailroomMsg>) {
+    fn announce(&mut self, id: AttemptId) {
         let Some(presence) = self.present.get(&id) else { return };
-        let (store, candidacy, ttl) =
-            (self.store.clone(), presence.candidacy().clone(), presence.announced_for());
-        self.tasks.spawn(async move {
-            let announced = asked(&*store, Verb::Announce, store.announce(&candidacy, ttl)).await;
+        let (me, store, candidacy, ttl) =
+            (self.me.clone(), self.store.clone(), presence.candidacy().clone(), presence.announced_for());
+        let announcing = self.task(async move {
+            let announced = asked(&*store, Verb::Announce, || store.announce(&candidacy, ttl)).await;
             if let Err(error) = announced {
                 telemetry::roster_troubled(&candidacy.name, &error);
             }
             let before = place(&*store, &candidacy.name, id).await;
             let _ = me.cast(MailroomMsg::Seen { id, before });
         });
+        if let Some(presence) = self.present.get_mut(&id) {
+            presence.announcing(announcing);
+        }
     }
 
     fn withdraw(&mut self, id: AttemptId) {
-        let Some(presence) = self.present.remove(&id) else { return };
+        // With the presence goes its announcement, if one is under way: it must not come after the withdrawal.
+        let Some(candidacy) = self.present.remove(&id).map(|presence| presence.candidacy().clone()) else {
+            return;
+        };
         let store = self.store.clone();
-        self.tasks.spawn(async move {
+        self.task(async move {
             // An entry that could not be withdrawn expires by itself.
-            if let Err(error) = asked(&*store, Verb::Withdraw, store.withdraw(presence.candidacy())).await {
-                telemetry::roster_troubled(&presence.candidacy().name, &error);
+            if let Err(error) = asked(&*store, Verb::Withdraw, || store.withdraw(&candidacy)).await {
+                telemetry::roster_troubled(&candidacy.name, &error);
             }
         });
+    }
+
+    fn task(&mut self, call: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.under_way += 1;
+        let me = self.me.clone();
+        let ended = OnDrop(move || drop(me.cast(MailroomMsg::TaskEnded)));
+        self.tasks.spawn(async move {
+            let _ended = ended;
+            call.await;
+        })
+    }
+
+    fn task_ended(&mut self) {
+        self.under_way -= 1;
+        while self.tasks.try_join_next().is_some() {}
+        if self.under_way == 0 {
+            self.closing.drain(..).for_each(|done| done.send(()));
+        }
+    }
+
+    fn close(&mut self, done: Reply<()>) {
+        self.reader.abort();
+        for id in self.present.keys().copied().collect::<Vec<_>>() {
+            self.withdraw(id);
+        }
+        if self.under_way == 0 {
+            done.send(());
+        } else {
+            self.closing.push(done);
+        }
+    }
+
+    fn end(&mut self) {
+        self.reader.abort();
+        self.tasks.abort_all();
+    }
+}
+
+/// Also when the mailroom was killed: its tasks would read for ever (I11).
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
 /// The longest that one question about a roster is waited for.
 const QUESTION: Duration = Duration::from_secs(5);
+/// The longest that the opening of the inbox is waited for.
+const OPENING: Duration = Duration::from_secs(10);
 
-async fn asked<T>(
-    store: &dyn Store,
-    verb: Verb,
-    question: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
+async fn asked<T, F>(store: &dyn Store, verb: Verb, question: impl FnOnce() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
     bounded(QUESTION, question).await.unwrap_or_else(|fault| Err(fault.error(verb, store)))
 }
 
 /// How many candidates are before us; none if the roster cannot be read.
 async fn place(store: &dyn Store, name: &LeaseName, id: AttemptId) -> usize {
-    match asked(store, Verb::Candidates, store.candidates(name)).await {
+    match asked(store, Verb::Candidates, || store.candidates(name)).await {
         Ok(roster) => roster.iter().position(|c| c.id == id).unwrap_or(roster.len()),
         Err(error) => {
             telemetry::roster_troubled(name, &error);
@@ -163,7 +218,8 @@ fn read(store: SharedStore, replica: ReplicaId, me: ActorRef<MailroomMsg>) -> Ab
             seed.into(),
         );
         loop {
-            match store.inbox(&replica).await {
+            let opened = bounded(OPENING, || store.inbox(&replica)).await;
+            match opened.unwrap_or_else(|fault| Err(fault.error(Verb::Inbox, &*store))) {
                 Ok(mut inbox) => {
                     backoff.reset();
                     while let Some(letter) = inbox.next().await {

@@ -20,3 +20,12 @@ impl<T> fmt::Debug for Reply<T> {
         f.write_str("Reply")
     }
 }
+
+/// Does something when it is dropped: tells of the end of a task, say, whatever ended it.
+pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}

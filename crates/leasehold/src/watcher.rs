@@ -141,7 +141,7 @@ fn listen(store: SharedStore, name: LeaseName, me: ActorRef<WatcherMsg>) -> Abor
         let mut backoff =
             Backoff::new(Duration::from_millis(100), Duration::from_secs(5), name.as_str().len() as u64);
         loop {
-            let opened = bounded(OPENING, store.watch(Scope::Names(vec![name.clone()]))).await;
+            let opened = bounded(OPENING, || store.watch(Scope::Names(vec![name.clone()]))).await;
             match opened.unwrap_or_else(|fault| Err(fault.error(Verb::Watch, &*store))) {
                 Ok(watch) => {
                     backoff.reset();

@@ -1,7 +1,10 @@
 //! The clerk's state: the calls under way.
 
 use super::{Acquired, ClerkArgs, ClerkMsg, settle};
-use crate::{reply::Reply, telemetry::Traces};
+use crate::{
+    reply::{OnDrop, Reply},
+    telemetry::Traces,
+};
 use leasehold_core::{
     Acquire, AttemptId, Bid, Claim, Clock, LeaseName, LeaseRecord, Parting, Release, Renew, Renewal,
     SharedStore, StoreError, StoreErrorKind, Verb,
@@ -21,9 +24,11 @@ pub(crate) struct Desk {
     clock: Arc<dyn Clock>,
     traces: Traces,
     tasks: JoinSet<()>,
+    // Counted by hand: a task that said it ended may not have been reaped yet, and one that did not may be the last.
+    under_way: usize,
     bids: HashMap<AttemptId, Bidding>,
     due: Vec<Due>,
-    closing: Option<Reply<()>>,
+    closing: Vec<Reply<()>>,
 }
 
 /// A bid whose answer is awaited.
@@ -46,9 +51,10 @@ impl Desk {
             clock: args.clock,
             traces: args.traces,
             tasks: JoinSet::new(),
+            under_way: 0,
             bids: HashMap::new(),
             due: Vec::new(),
-            closing: None,
+            closing: Vec::new(),
         }
     }
 
@@ -66,7 +72,7 @@ impl Desk {
         self.task(
             async move {
                 let sent = clock.now();
-                let answer = bounded(within, store.acquire(&sent_bid)).await.unwrap_or_else(|fault| {
+                let answer = bounded(within, || store.acquire(&sent_bid)).await.unwrap_or_else(|fault| {
                     Acquire::Unknown(fault.error(Verb::Acquire, &*store).on(&sent_bid.name))
                 });
                 match &answer {
@@ -106,11 +112,12 @@ impl Desk {
     }
 
     pub(super) fn undo(&mut self, name: LeaseName, attempt: AttemptId, ttl: Duration) {
-        match self.bids.get_mut(&attempt) {
-            // Its answer will tell whether there is anything to release.
-            Some(bidding) => drop(bidding.done.take()),
-            None => self.settle(name, attempt, ttl),
+        if let Some(bidding) = self.bids.get_mut(&attempt) {
+            // It may be carried out yet: its answer, or its silence, has us look once more.
+            drop(bidding.done.take());
         }
+        // Now, too: the claim may stand already, and its answer may be long in coming.
+        self.settle(name, attempt, ttl);
     }
 
     fn settle(&mut self, name: LeaseName, attempt: AttemptId, ttl: Duration) {
@@ -142,7 +149,7 @@ impl Desk {
                 let within = batch.iter().map(|due| due.within).max().unwrap_or_default();
                 let (renewals, done): (Vec<_>, Vec<_>) =
                     batch.into_iter().map(|due| (due.renewal, due.done)).unzip();
-                let answers = bounded(within, store.renew(&renewals)).await;
+                let answers = bounded(within, || store.renew(&renewals)).await;
                 let unknown = |fault: &Fault, at: usize| {
                     Renew::Unknown(fault.error(Verb::Renew, &*store).on(&renewals[at].claim.name))
                 };
@@ -202,7 +209,7 @@ impl Desk {
     ) {
         let store = self.store.clone();
         self.task(async move {
-            let looked = bounded(within, store.inspect(&name)).await;
+            let looked = bounded(within, || store.inspect(&name)).await;
             done.send(looked.unwrap_or_else(|fault| Err(fault.error(Verb::Inspect, &*store).on(&name))));
         });
     }
@@ -210,25 +217,29 @@ impl Desk {
     fn task(&mut self, call: impl Future<Output = ()> + Send + 'static) {
         // Their number needs no bound of its own: a lease has one bid, one renewal or one release under way, and each
         // ends by its caller's time.
+        self.under_way += 1;
         let me = self.me.clone();
+        let ended = OnDrop(move || drop(me.cast(ClerkMsg::TaskEnded)));
         self.tasks.spawn(async move {
+            let _ended = ended;
             call.await;
-            let _ = me.cast(ClerkMsg::TaskEnded);
         });
     }
 
-    pub(super) fn tidy(&mut self) {
+    pub(super) fn task_ended(&mut self) {
+        self.under_way -= 1;
         while self.tasks.try_join_next().is_some() {}
-        if self.tasks.len() <= 1 && self.bids.is_empty() && self.due.is_empty() {
-            // The task that says it ended is at its very last statement: it makes no more calls.
-            if let Some(done) = self.closing.take() {
-                done.send(());
-            }
+        self.tidy();
+    }
+
+    fn tidy(&mut self) {
+        if self.under_way == 0 && self.bids.is_empty() && self.due.is_empty() {
+            self.closing.drain(..).for_each(|done| done.send(()));
         }
     }
 
     pub(super) fn close(&mut self, done: Reply<()>) {
-        self.closing = Some(done);
+        self.closing.push(done);
         self.tidy();
     }
 
@@ -263,8 +274,12 @@ impl Fault {
 struct StorePanicked;
 
 /// One call, bounded in time, with a panic of the store's code caught: the renewer must get its answer.
-pub(crate) async fn bounded<T>(within: Duration, call: impl Future<Output = T>) -> Result<T, Fault> {
-    let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(call));
+pub(crate) async fn bounded<T, F>(within: Duration, call: impl FnOnce() -> F) -> Result<T, Fault>
+where
+    F: Future<Output = T>,
+{
+    // The call is made inside: a store may panic before it has made its future.
+    let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(async { call().await }));
     match timeout(within, caught).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(_)) => Err(Fault::Panicked),

@@ -3,7 +3,8 @@
 use super::desk::bounded;
 use crate::telemetry;
 use leasehold_core::{
-    AttemptId, Claim, LeaseName, Parting, Release, Retry, Store, StoreError, Verb, backoff::Backoff,
+    AttemptId, Claim, LeaseName, NotHolder, Parting, Predecessor, Release, Retry, Store, StoreError, Verb,
+    backoff::Backoff,
 };
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -18,10 +19,11 @@ pub(super) async fn undo(store: &dyn Store, name: &LeaseName, attempt: AttemptId
     let mut backoff = backoff(attempt);
     loop {
         let knows = async {
-            match bounded(QUESTION, store.inspect(name)).await {
+            match bounded(QUESTION, || store.inspect(name)).await {
                 Ok(Ok(record)) => match record.claim() {
                     Some(claim) if claim.attempt == attempt => {
-                        let gone = bounded(QUESTION, store.release(claim, &Parting::default())).await;
+                        let nothing = Parting::default();
+                        let gone = bounded(QUESTION, || store.release(claim, &nothing)).await;
                         matches!(gone, Ok(Release::Released | Release::NotHolder(_)))
                     }
                     _ => true,
@@ -45,31 +47,51 @@ pub(super) async fn release(
 ) -> Release {
     let end = Instant::now() + within;
     let mut backoff = backoff(claim.attempt);
-    let mut repeated = false;
+    let mut open: Option<StoreError> = None;
     loop {
-        let left = end.saturating_duration_since(Instant::now());
-        let error: StoreError = match bounded(left.min(QUESTION), store.release(claim, parting)).await {
-            // Not the holder any more, after an attempt whose answer was lost: that attempt was the release.
-            Ok(Release::NotHolder(answer))
-                if repeated && answer.highest == Some(claim.fence) && answer.holder.is_none() =>
-            {
-                return Release::Released;
-            }
-            Ok(answer @ (Release::Released | Release::NotHolder(_))) => return answer,
-            Ok(Release::Refused(error)) if error.retry() != Retry::Soon => {
+        let left = end.saturating_duration_since(Instant::now()).min(QUESTION);
+        let error: StoreError = match bounded(left, || store.release(claim, parting)).await {
+            Ok(Release::NotHolder(answer)) => match open {
+                None => return Release::NotHolder(answer),
+                // After an attempt whose answer was lost: that attempt may have been the release.
+                Some(error) => return ended_by_us(store, claim, answer, error, left).await,
+            },
+            Ok(Release::Released) => return Release::Released,
+            Ok(Release::Refused(error)) if open.is_none() && error.retry() != Retry::Soon => {
                 telemetry::release_failed(claim, &error);
                 return Release::Refused(error);
             }
             Ok(Release::Refused(error) | Release::Unknown(error)) => error,
             Err(fault) => fault.error(Verb::Release, store).on(&claim.name),
         };
-        repeated = true;
         let delay = backoff.next_delay();
         if Instant::now() + delay >= end {
             telemetry::release_failed(claim, &error);
             return Release::Unknown(error);
         }
+        open = Some(error);
         sleep(delay).await;
+    }
+}
+
+/// Whether a claim that is over was ended by our own release, whose answer was lost. With somebody else on it already
+/// the record's predecessor tells; where it tells no more, the end of the claim is certain and its cause is not.
+async fn ended_by_us(
+    store: &dyn Store,
+    claim: &Claim,
+    answer: NotHolder,
+    error: StoreError,
+    within: Duration,
+) -> Release {
+    let Ok(Ok(record)) = bounded(within, || store.inspect(&claim.name)).await else {
+        return Release::Unknown(error);
+    };
+    match record.predecessor {
+        Predecessor::Released(ended) | Predecessor::HandedOff(ended) if ended.fence == claim.fence => {
+            Release::Released
+        }
+        predecessor if predecessor.fence() == Some(claim.fence) => Release::NotHolder(answer),
+        _ => Release::Unknown(error),
     }
 }
 

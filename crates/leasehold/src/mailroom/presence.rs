@@ -26,6 +26,7 @@ pub(super) struct Presence {
     candidacy: Candidacy,
     ttl: Duration,
     ranked: Ranked,
+    announcing: Option<AbortHandle>,
     timer: Option<AbortHandle>,
 }
 
@@ -36,7 +37,7 @@ const LONGEST_REFRESH: Duration = Duration::from_secs(600);
 
 impl Presence {
     pub(super) const fn new(candidacy: Candidacy, ttl: Duration, ranked: Ranked) -> Self {
-        Self { candidacy, ttl, ranked, timer: None }
+        Self { candidacy, ttl, ranked, announcing: None, timer: None }
     }
 
     pub(super) const fn candidacy(&self) -> &Candidacy {
@@ -52,6 +53,11 @@ impl Presence {
         self.refresh_every() * 2
     }
 
+    /// The announcement that is under way: the only one, since the next is made only after its end was seen.
+    pub(super) fn announcing(&mut self, task: AbortHandle) {
+        self.announcing = Some(task);
+    }
+
     pub(super) fn seen(&mut self, before: usize, room: &ActorRef<MailroomMsg>) {
         self.ranked.0(before);
         let id = self.candidacy.id;
@@ -64,8 +70,6 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        if let Some(timer) = self.timer.take() {
-            timer.abort();
-        }
+        self.timer.take().into_iter().chain(self.announcing.take()).for_each(|task| task.abort());
     }
 }
