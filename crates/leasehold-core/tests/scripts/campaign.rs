@@ -12,7 +12,7 @@
 //! ```
 
 use super::{
-    command::{Command, Mistake},
+    command::{Command, MOST_STEPS, Mistake},
     show::{self, MS, ZERO, at, ms},
 };
 use leasehold_core::{
@@ -129,7 +129,13 @@ impl Stage {
             "hesitates" => Answer::Unknown(error),
             _ => return Err(format!("{manner}: a store refuses or hesitates")),
         };
-        while !self.over {
+        for steps in 0.. {
+            if self.over {
+                break;
+            }
+            if steps == MOST_STEPS {
+                return Err("a hot loop".to_owned());
+            }
             if let Some(sent) = self.bid.take() {
                 self.step(self.now, Event::Answered { sent, answer: answer.clone() })?;
                 continue;

@@ -13,6 +13,9 @@ pub(crate) struct Command {
     pub(crate) at: Option<Moment>,
 }
 
+/// More steps of one `store …` than any script reads.
+pub(crate) const MOST_STEPS: usize = 300;
+
 /// Why a script cannot be played.
 pub(crate) type Mistake = String;
 

@@ -9,7 +9,7 @@
 //! ```
 
 use super::{
-    command::{Command, Mistake},
+    command::{Command, MOST_STEPS, Mistake},
     show::{self, MS, ZERO, at, ms},
 };
 use leasehold_core::{
@@ -110,7 +110,13 @@ impl Stage {
             "hangs" => None,
             _ => return Err(format!("{manner}: a store answers, fails or hangs")),
         };
-        while !self.tenure.as_ref().ok_or("no term has begun")?.is_over() {
+        for steps in 0.. {
+            if self.tenure.as_ref().ok_or("no term has begun")?.is_over() {
+                break;
+            }
+            if steps == MOST_STEPS {
+                return Err("a hot loop".to_owned());
+            }
             let wake = self.wake_at.ok_or("a term that is not over asks to be woken")?;
             let due = self.unanswered.first().map(|&i| (self.attempts[i].after(after), i));
             let (now, event) = match (due, &answer) {
