@@ -102,6 +102,8 @@ pub struct Campaign {
     // One step of the order in which waiters follow each other into a vacancy.
     stride: Duration,
     floor: Option<Fence>,
+    // The counter of a vacancy that was seen since the bid in flight was sent.
+    vacated: Option<Fence>,
     enlisted: bool,
     last: Option<Obstacle>,
     // After failures of the store.
@@ -153,6 +155,7 @@ impl Campaign {
             rank: 0,
             stride,
             floor,
+            vacated: None,
             enlisted: false,
             last: None,
             backoff: Backoff::new(base, Duration::from_secs(5).max(base), seed),
@@ -224,6 +227,11 @@ impl Campaign {
                     return;
                 }
                 self.phase = Phase::Waiting { expiry };
+                if self.vacated >= Some(held.fence) {
+                    // The answer is older than the news that overtook it: that very term is over (B98).
+                    let turn = self.turn();
+                    self.phase = Phase::InTurn { at: self.expiry(now, turn), seen: true };
+                }
                 if !self.enlisted {
                     self.enlisted = true;
                     todo.push(Action::Enlist);
@@ -267,6 +275,9 @@ impl Campaign {
     fn sighted(&mut self, now: Moment, record: &LeaseRecord) {
         if let Some(fence) = record.counter {
             self.seen(fence);
+        }
+        if matches!(self.phase, Phase::Bidding { .. }) && record.claim().is_none() {
+            self.vacated = record.counter;
         }
         if !matches!(self.phase, Phase::Waiting { .. } | Phase::Looking | Phase::InTurn { .. }) {
             return;
@@ -351,6 +362,7 @@ impl Campaign {
 
     fn bid(&mut self, fresh: bool, todo: &mut Vec<Action>) {
         self.phase = Phase::Bidding { repeated: !fresh };
+        self.vacated = None;
         todo.push(Action::Bid { fresh, floor: self.floor });
     }
 

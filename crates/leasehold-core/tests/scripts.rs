@@ -53,6 +53,7 @@ scripts! { campaign:
     a_held_lease_is_looked_at_when_it_should_expire
     the_first_in_line_bids_at_once
     others_wait_their_turn_and_stand_down
+    news_that_overtook_an_answer_is_not_forgotten
     a_reserved_lease_is_bid_for_by_the_heir_alone
     trying_once_takes_busy_for_an_answer
     an_unknown_outcome_is_asked_about_again
