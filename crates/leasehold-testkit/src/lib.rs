@@ -5,6 +5,7 @@
 //! * [`faults`]: between a program and its store, in process or on the wire.
 //! * [`history`]: event logs, and the invariants checked over them.
 //! * [`process`] and [`server`]: real programs that end with their test.
+//! * [`simulation`]: the machines in virtual time, under seeded faults.
 //! * [`stepper`]: dropping a future at each of its awaits.
 
 pub mod conformance;
@@ -14,6 +15,7 @@ pub mod history;
 pub mod process;
 #[cfg(unix)]
 pub mod server;
+pub mod simulation;
 pub mod stepper;
 
 pub use faults::{Fault, Faults, FaultyStore, Proxy};
