@@ -126,11 +126,10 @@ impl Lease {
         });
         // Until the holder is ours, dropping this future ends the seeker; from then on, the holder.
         let seeking = Leaving::seeker(seeker);
-        let Found { holder, report } = finding
+        let Found { holding, report } = finding
             .await
             .map_err(|_| stopped())?
             .map_err(|defeat| HoldError::not_acquired(name.clone(), defeat))?;
-        let holding = Leaving::holder(holder);
         seeking.done();
         let report = report.await.map_err(|_| stopped())?;
         holding.done();
@@ -154,9 +153,7 @@ fn conclude<T>(
     let lost = (!cause.is_voluntary()).then_some(cause);
     match (output, lost, worker) {
         (Some(output), lost, _) => Ok(Finished { output, fence, lost, release, standings }),
-        (None, _, WorkerOutcome::Failed(message) | WorkerOutcome::NotStarted(message)) => {
-            Err(HoldError::Panicked { name, message })
-        }
+        (None, _, WorkerOutcome::Failed(message)) => Err(HoldError::Panicked { name, message }),
         (None, Some(cause), _) => Err(HoldError::Lost(Lost { name, fence, cause })),
         (None, None, _) => Err(HoldError::Stopped { name }),
     }

@@ -19,6 +19,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::sync::oneshot;
 
 /// One replica's presence at one store. Cheap to clone; clones are the same node.
 ///
@@ -110,10 +111,13 @@ impl Node {
             return Err(StartError::Stopped);
         }
         let root = self.seat.root.get_cell();
-        let spawned =
-            self.seat.ctx.own.spawn(async move { Actor::spawn_linked(None, actor, args, root).await });
-        match spawned.await {
-            Ok(Ok((actor, _))) => Ok(actor),
+        let (tell, told) = oneshot::channel();
+        self.seat.ctx.own.spawn(async move {
+            let spawned = Actor::spawn_linked(None, actor, args, root).await;
+            let _ = tell.send(spawned.map(|(actor, _)| Unclaimed(Some(actor))));
+        });
+        match told.await {
+            Ok(Ok(actor)) => Ok(actor.claim()),
             Ok(Err(_)) => Err(StartError::Stopped),
             Err(_) => Err(StartError::NoRuntime),
         }
@@ -137,6 +141,24 @@ impl Node {
         let stopping = self.seat.ctx.own.spawn(stop::stop(self.seat.parts(), within));
         // A panic in there would be a bug of ours; the root is then killed by its drop, and nothing is confirmed.
         stopping.await.unwrap_or(Stopped::Killed)
+    }
+}
+
+/// An actor on its way to whoever asked for it. One that has gone meanwhile could never stop it.
+struct Unclaimed<M: ractor::Message>(Option<ActorRef<M>>);
+
+impl<M: ractor::Message> Unclaimed<M> {
+    fn claim(mut self) -> ActorRef<M> {
+        #[allow(clippy::expect_used, reason = "taken here only, and by value")]
+        self.0.take().expect("claimed once")
+    }
+}
+
+impl<M: ractor::Message> Drop for Unclaimed<M> {
+    fn drop(&mut self) {
+        if let Some(actor) = &self.0 {
+            actor.stop(None);
+        }
     }
 }
 

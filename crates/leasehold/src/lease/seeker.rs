@@ -1,6 +1,6 @@
 //! The seeker: campaigns once, puts the lease into a holder's hands, and ends.
 
-use super::leave;
+use super::Leaving;
 use crate::{
     candidate::{CampaignMsg, Candidate, Manner, Verdict, Win},
     clerk::ClerkMsg,
@@ -17,7 +17,8 @@ use tokio::sync::oneshot;
 
 /// A lease in a holder's hands.
 pub(super) struct Found {
-    pub(super) holder: ActorRef<HolderMsg>,
+    // From here on: a find may be dropped on its way, unseen by whoever just stopped waiting for it (B78).
+    pub(super) holding: Leaving,
     pub(super) report: oneshot::Receiver<TermReport>,
 }
 
@@ -50,12 +51,19 @@ impl Actor for Seeker {
 
     async fn pre_start(
         &self,
-        me: ActorRef<SeekerMsg>,
+        _: ActorRef<SeekerMsg>,
         args: SeekerArgs,
     ) -> Result<Seeking, ActorProcessingErr> {
-        let ctx = args.node.context().clone();
-        let candidate = Candidate::begin(ctx, me, |msg| msg, args.manner.clone());
-        Ok(Seeking { args: Some(args), candidate: Some(candidate) })
+        Ok(Seeking { args: Some(args), candidate: None })
+    }
+
+    /// The campaign begins here and not before: a `pre_start` has effects even if the spawn is refused.
+    async fn post_start(&self, me: ActorRef<SeekerMsg>, s: &mut Seeking) -> Result<(), ActorProcessingErr> {
+        s.candidate = s
+            .args
+            .as_ref()
+            .map(|args| Candidate::begin(args.node.context().clone(), me, |msg| msg, args.manner.clone()));
+        Ok(())
     }
 
     async fn handle(
@@ -99,6 +107,8 @@ async fn hand_over(args: SeekerArgs, win: Win) {
         standings,
         sent: win.sent,
         remaining: win.remaining,
+        // Told with the result.
+        lost: Reply::new(drop),
         done: Reply::new(move |report| drop(done.send(report))),
     };
     let Ok(holder) = node.spawn(LeaseHolder, args).await else {
@@ -113,8 +123,6 @@ async fn hand_over(args: SeekerArgs, win: Win) {
             let _ = holder.cast(HolderMsg::Leave { within, by, reason });
         }
     });
-    if let Err(Ok(Found { holder, .. })) = found.send(Ok(Found { holder, report })) {
-        // Whoever wanted it has gone in the meantime.
-        leave(&holder);
-    }
+    // If whoever wanted it has gone in the meantime, the find is dropped, and with it the lease is left.
+    drop(found.send(Ok(Found { holding: Leaving::holder(holder), report })));
 }
