@@ -19,15 +19,19 @@ use crate::{
     standing::StandingFeed,
     worker::Crew,
 };
-use leasehold_core::backoff::Backoff;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use leasehold_core::{Fence, backoff::Backoff};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, task::AbortHandle};
 
 #[derive(Debug)]
 pub(crate) enum ElectionMsg {
     Campaign(CampaignMsg),
+    /// The term is over, and its worker has not ended yet.
+    TermLost(Fence),
     TermEnded(TermReport),
+    /// A holder has ended, and what it may have cast before is behind us.
+    HolderEnded(ActorId),
     Rested,
     /// Give the present term up, and campaign again after a while.
     StepDown {
@@ -120,7 +124,19 @@ impl Actor for ElectionActor {
                     }
                 }
             }
+            ElectionMsg::TermLost(fence) => {
+                if matches!(s.phase, Phase::Leading(_)) {
+                    s.args.position.send_replace(Position::Ending(fence));
+                }
+            }
             ElectionMsg::TermEnded(report) => s.term_ended(&me, Some(&report)),
+            ElectionMsg::HolderEnded(ended) => {
+                // A holder reports before it ends. One that could not was killed or panicked, and its worker was killed
+                // with it but not joined: its lease expires, and so does our right to campaign beside it.
+                if matches!(&s.phase, Phase::Leading(holder) if holder.get_id() == ended) {
+                    s.term_ended(&me, None);
+                }
+            }
             ElectionMsg::Rested => {
                 if matches!(s.phase, Phase::Resting) {
                     s.campaign(&me);
@@ -151,7 +167,7 @@ impl Actor for ElectionActor {
         &self,
         me: ActorRef<ElectionMsg>,
         event: SupervisionEvent,
-        s: &mut Electing,
+        _: &mut Electing,
     ) -> Result<(), ActorProcessingErr> {
         let ended = match event {
             SupervisionEvent::ActorTerminated(cell, state, _) => {
@@ -161,29 +177,31 @@ impl Actor for ElectionActor {
             SupervisionEvent::ActorFailed(cell, _) => cell.get_id(),
             _ => return Ok(()),
         };
-        // A holder reports before it ends. One that could not was killed or panicked, and its worker was killed with
-        // it but not joined: its lease expires, and so does our right to campaign beside it.
-        if matches!(&s.phase, Phase::Leading(holder) if holder.get_id() == ended) {
-            s.term_ended(&me, None);
-        }
+        // Supervision overtakes messages: taken at its word, the end would come before the report of the term.
+        me.cast(ElectionMsg::HolderEnded(ended))?;
         Ok(())
     }
 
     async fn post_stop(&self, _: ActorRef<ElectionMsg>, s: &mut Electing) -> Result<(), ActorProcessingErr> {
         // Drops the candidate now, wherever the state travels.
         s.phase = Phase::Resting;
-        s.args.position.send_if_modified(|position| {
-            let failed = matches!(position, Position::Failed(_));
-            if !failed {
-                *position = Position::Stopped;
-            }
-            !failed
-        });
+        s.ended();
         Ok(())
     }
 }
 
 impl Electing {
+    /// The election is over, whatever ended it.
+    fn ended(&self) {
+        self.args.position.send_if_modified(|position| {
+            let over = matches!(position, Position::Failed(_) | Position::Stopped);
+            if !over {
+                *position = Position::Stopped;
+            }
+            !over
+        });
+    }
+
     fn campaign(&mut self, me: &ActorRef<ElectionMsg>) {
         let candidate = Candidate::begin(
             self.args.ctx.clone(),
@@ -197,7 +215,7 @@ impl Electing {
 
     async fn lead(&mut self, me: &ActorRef<ElectionMsg>, win: Win) -> Result<(), ActorProcessingErr> {
         let fence = win.scope.grant.fence();
-        let reporter = me.clone();
+        let (reporter, teller) = (me.clone(), me.clone());
         let args = HolderArgs {
             ctx: self.args.ctx.clone(),
             settings: self.args.settings.clone(),
@@ -206,6 +224,7 @@ impl Electing {
             standings: self.args.standings.clone(),
             sent: win.sent,
             remaining: win.remaining,
+            lost: Reply::new(move |fence| drop(teller.cast(ElectionMsg::TermLost(fence)))),
             done: Reply::new(move |report| drop(reporter.cast(ElectionMsg::TermEnded(report)))),
         };
         let (holder, _) = Actor::spawn_linked(None, LeaseHolder, args, me.get_cell()).await?;
@@ -254,6 +273,8 @@ impl Electing {
 
 impl Drop for Electing {
     fn drop(&mut self) {
+        // Also when it was killed: nobody may read for ever that we lead.
+        self.ended();
         if let Some(timer) = self.timer.take() {
             timer.abort();
         }

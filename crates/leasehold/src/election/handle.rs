@@ -13,8 +13,10 @@ use tokio::sync::watch;
 pub enum Position {
     /// Wants to lead.
     Campaigning,
-    /// Leads, or is about to end its term, under this fence.
+    /// Leads under this fence.
     Leading(Fence),
+    /// Lost the lease it held under this fence, and its worker has not ended yet: it blocks its thread, or is about to.
+    Ending(Fence),
     /// Campaigns again after a pause.
     Resting {
         /// How the worker of its last term ended, where that is known.

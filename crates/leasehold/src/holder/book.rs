@@ -15,7 +15,7 @@ use crate::{
 use leasehold_core::{Claim, Fence, LostCause, Moment, Note, Parting, Release, Standing, Timing};
 use ractor::{ActorRef, RpcReplyPort};
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::oneshot, task::AbortHandle};
+use tokio::{sync::oneshot, task::AbortHandle, time::Instant};
 
 /// What holds for every term of a lease or election.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub(crate) struct HolderArgs {
     pub(crate) sent: Moment,
     /// What the store said is left.
     pub(crate) remaining: Duration,
+    /// The term is over before its worker has ended.
+    pub(crate) lost: Reply<Fence>,
     pub(crate) done: Reply<TermReport>,
 }
 
@@ -79,6 +81,8 @@ pub(crate) struct Book {
     tell: Option<Tell>,
     stage: Stage,
     asked_within: Duration,
+    // When the worker's time to quiesce is over, in tokio's time, which the timer follows.
+    quiesce_until: Option<Instant>,
     renewed_once: bool,
     begun: Moment,
     // Why the term is over, once that is decided.
@@ -87,11 +91,13 @@ pub(crate) struct Book {
     joined: bool,
     note: Option<oneshot::Receiver<Option<Vec<u8>>>>,
     timer: Option<AbortHandle>,
+    lost: Option<Reply<Fence>>,
     done: Option<Reply<TermReport>>,
 }
 
 impl Book {
     pub(super) fn open(me: ActorRef<HolderMsg>, mut args: HolderArgs) -> Self {
+        let lost = std::mem::replace(&mut args.lost, Reply::new(drop));
         let done = std::mem::replace(&mut args.done, Reply::new(drop));
         Self {
             me,
@@ -104,6 +110,7 @@ impl Book {
             tell: None,
             stage: Stage::Leading,
             asked_within: Duration::ZERO,
+            quiesce_until: None,
             renewed_once: false,
             begun: args.ctx.now(),
             cause: None,
@@ -111,6 +118,7 @@ impl Book {
             joined: false,
             note: None,
             timer: None,
+            lost: Some(lost),
             done: Some(done),
             args: Some(args),
         }
@@ -142,13 +150,20 @@ impl Book {
 
     pub(super) fn mustered(&mut self, tell: Tell) {
         self.tell = Some(tell);
-        // Asked to leave before there was anybody to ask.
-        if self.stage == Stage::Quiescing {
-            self.ask(self.asked_within);
+        match self.stage {
+            // Asked to leave before there was anybody to ask.
+            Stage::Quiescing => self.ask(self.asked_within),
+            // Killed before there was anybody to kill (I4).
+            Stage::Joining => self.berth.kill(),
+            Stage::Leading | Stage::Ending | Stage::Releasing => {}
         }
     }
 
     pub(super) fn stood(&mut self, standing: Standing) {
+        if self.cause.is_some() {
+            // The end was told already: of what overtook this on its way, nothing is news any more.
+            return;
+        }
         match &standing {
             // The first is the grant itself.
             Standing::Held { .. } if !std::mem::replace(&mut self.renewed_once, true) => {}
@@ -159,12 +174,10 @@ impl Book {
                 let remaining = self.ctx.until(*until);
                 self.event(Happening::Jeopardy { cause: cause.clone(), remaining });
             }
-            // Told once, where the cause is decided.
-            Standing::Lost { .. } => return,
+            // Usually the renewer's end came first, and told it. Not so while its worker is being joined.
+            Standing::Lost { cause } => return self.lose(cause.clone()),
         }
-        if self.cause.is_none() {
-            self.standings.tell(self.claim().fence, standing);
-        }
+        self.standings.tell(self.claim().fence, standing);
     }
 
     pub(super) fn last_call(&mut self, within: Duration) {
@@ -179,7 +192,7 @@ impl Book {
         match self.stage {
             Stage::Leading => self.quiesce(within, by, reason),
             // Asked again: the shorter time counts.
-            Stage::Quiescing => self.arm(within, || HolderMsg::QuiesceOver),
+            Stage::Quiescing => self.quiesce_within(within),
             Stage::Joining | Stage::Ending | Stage::Releasing => {}
         }
     }
@@ -188,12 +201,24 @@ impl Book {
         self.stage = Stage::Quiescing;
         self.asked_within = within;
         self.event(Happening::Quiescing { by, reason });
-        if within.is_zero() {
-            self.quiesce_over();
+        if !within.is_zero() {
+            self.ask(within);
+        }
+        self.quiesce_within(within);
+    }
+
+    fn quiesce_within(&mut self, within: Duration) {
+        // Too far to be a moment is further than any trust lasts.
+        let until = Instant::now().checked_add(within);
+        if self.quiesce_until.is_some_and(|earlier| until.is_none_or(|until| earlier <= until)) {
             return;
         }
-        self.arm(within, || HolderMsg::QuiesceOver);
-        self.ask(within);
+        self.quiesce_until = until;
+        if within.is_zero() {
+            self.quiesce_over();
+        } else {
+            self.arm(within, || HolderMsg::QuiesceOver);
+        }
     }
 
     fn ask(&mut self, within: Duration) {
@@ -241,7 +266,12 @@ impl Book {
 
     pub(super) fn worker_ended(&mut self, outcome: WorkerOutcome) {
         self.outcome.get_or_insert(outcome);
-        self.proceed();
+        if matches!(self.stage, Stage::Leading | Stage::Quiescing) {
+            // Its tasks go with it, and one that blocks its thread overruns like a worker that does.
+            self.end_worker();
+        } else {
+            self.proceed();
+        }
     }
 
     pub(super) fn worker_joined(&mut self, not_started: Option<Arc<str>>) {
@@ -278,6 +308,9 @@ impl Book {
             self.ctx.floors.raise(&self.claim().name, Some(stale.highest));
         }
         self.standings.tell(self.claim().fence, Standing::Lost { cause: cause.clone() });
+        if let Some(lost) = self.lost.take() {
+            lost.send(self.claim().fence);
+        }
         self.cause = Some(cause);
     }
 
@@ -354,17 +387,25 @@ impl Book {
 
     fn finish(&mut self, release: Option<Release>) {
         let fence = self.claim().fence;
-        let cause = self.cause.clone().unwrap_or_else(|| {
-            let cause = LostCause::Released;
-            self.standings.tell(fence, Standing::Lost { cause: cause.clone() });
-            cause
-        });
+        let cause = self.told_over();
         let worker = self.outcome.clone().unwrap_or(WorkerOutcome::Killed);
         let lasted = self.ctx.now().since(self.begun);
         if let Some(done) = self.done.take() {
             done.send(TermReport { fence, worker, cause, release, lasted });
         }
         self.me.stop(None);
+    }
+
+    /// Why the term is over; told now, if it was not before.
+    fn told_over(&mut self) -> LostCause {
+        self.cause
+            .get_or_insert_with(|| {
+                let cause = LostCause::Released;
+                let fence = self.scope.grant.fence();
+                self.standings.tell(fence, Standing::Lost { cause: cause.clone() });
+                cause
+            })
+            .clone()
     }
 
     fn arm(&mut self, within: Duration, msg: fn() -> HolderMsg) {
@@ -384,5 +425,14 @@ impl Book {
 impl Drop for Book {
     fn drop(&mut self) {
         self.disarm();
+        if self.done.take().is_some() {
+            // Killed with its tree, or by a panic: the worker is killed by structure (I5), the lease expires, and
+            // whoever observes the term learns that it is over.
+            if matches!(self.stage, Stage::Ending | Stage::Releasing) {
+                self.told_over();
+            } else {
+                self.lose(LostCause::RenewerEnded);
+            }
+        }
     }
 }
