@@ -1,7 +1,7 @@
 //! What a caller of this crate may be told.
 
 use leasehold_core::{LeaseName, Lost, NameError, StoreError, TimingError, campaign::Defeat};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// A setting was refused. Nothing was sent to the store.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -13,6 +13,16 @@ pub enum ConfigError {
     /// A duration.
     #[error(transparent)]
     Timing(#[from] TimingError),
+    /// A pulse is wanted more often than renewals look for one.
+    #[error(
+        "a max_silence of {max_silence:?} is too short: a pulse is looked for once a renewal, every {renew_every:?}; allow more than that"
+    )]
+    SilenceTooShort {
+        /// What was asked for.
+        max_silence: Duration,
+        /// From one renewal to the next.
+        renew_every: Duration,
+    },
     /// The store cannot see the end of a process.
     #[error("a {kind} store has no crash witness: leave it off, or use a store that has one")]
     NoCrashWitness {

@@ -128,6 +128,10 @@ pub(crate) fn note_dropped(claim: &Claim, error: &dyn fmt::Display) {
     warn!(lease = %claim.name, fence = claim.fence.get(), %error, "the worker's note was dropped");
 }
 
+pub(crate) fn notice_panicked(claim: &Claim) {
+    warn!(lease = %claim.name, fence = claim.fence.get(), "`Worker::notice` panicked; the worker was not told");
+}
+
 pub(crate) fn watch_troubled(name: &LeaseName, error: &dyn fmt::Display) {
     warn!(lease = %name, %error, "the watch is broken and being restored; until then a release is noticed late");
 }

@@ -55,6 +55,10 @@ impl Terms {
         // With renewals apart from the worker a pulse is not an option: without it a wedged worker would keep its
         // lease for ever.
         let max_silence = self.max_silence.or_else(|| ctx.apart.then(|| timing.ttl()));
+        let renew_every = timing.renew_every();
+        if let Some(max_silence) = max_silence.filter(|max| *max <= renew_every) {
+            return Err(ConfigError::SilenceTooShort { max_silence, renew_every });
+        }
         Ok(Settings {
             timing,
             join_within: self.join_within,
@@ -122,7 +126,8 @@ macro_rules! terms_setters {
             self
         }
 
-        /// Renews only while the worker gave a pulse within this time. Futures pulse by themselves as long as they
+        /// Renews only while the worker gave a pulse within this time, which must be longer than
+        /// [`renew_every`](Self::renew_every). Futures pulse by themselves as long as they
         /// give way; a worker actor answers `Notice::Pulse`. Default: off when renewals share the worker's runtime (a
         /// blocked runtime renews nothing), the ttl when they have [one of their own](crate::NodeBuilder::renew_on).
         pub fn max_silence(mut self, max: std::time::Duration) -> Self {

@@ -1,9 +1,13 @@
 //! What can put a worker to work, without the rest of the crate knowing its type.
 
 use super::{Notice, Worker};
-use crate::term::Term;
+use crate::{telemetry, term::Term};
 use ractor::{Actor, ActorCell, ActorRef, ActorRuntime, SpawnErr};
-use std::{marker::PhantomData, sync::Arc};
+use std::{
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 use tokio::{runtime::Handle, task::JoinHandle};
 
 /// Puts a worker to work for one term.
@@ -52,9 +56,26 @@ where
     F: Fn(Term) -> (W, W::Arguments) + Send + Sync + 'static,
 {
     fn muster(&self, term: Term, renewer: ActorCell, app: &Handle) -> Result<Mustered, SpawnErr> {
-        let (worker, args) = (self.make)(term);
+        let making = {
+            // What it spawns, it spawns where the worker will run.
+            let _on_app = app.enter();
+            catch_unwind(AssertUnwindSafe(|| (self.make)(term.clone())))
+        };
+        // Its panic is the worker's failure: the renewer must not take it for its own.
+        let (worker, args) = making.map_err(|_| SpawnErr::StartupFailed(Box::new(MakingPanicked)))?;
         let (actor, join) = start(worker, args, renewer, app)?;
         let cell = actor.get_cell();
-        Ok(Mustered { cell, join, tell: Arc::new(move |notice| drop(actor.cast(W::notice(notice)))) })
+        let tell = move |notice| {
+            if let Ok(msg) = catch_unwind(AssertUnwindSafe(|| W::notice(notice))) {
+                let _ = actor.cast(msg);
+            } else {
+                telemetry::notice_panicked(term.grant().claim());
+            }
+        };
+        Ok(Mustered { cell, join, tell: Arc::new(tell) })
     }
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the closure that makes the worker panicked")]
+struct MakingPanicked;

@@ -17,14 +17,15 @@ pub(crate) type Work = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>
 
 /// Wraps a future into a worker for each term.
 pub(crate) struct TaskCrew<F> {
-    work: F,
+    // Shared, so that it is called where the work runs: not on the renewer, which it could panic or block.
+    work: Arc<F>,
     /// Beats this often on behalf of the future, as long as it gives way.
     pulse_every: Option<Duration>,
 }
 
 impl<F> TaskCrew<F> {
-    pub(crate) const fn new(work: F, pulse_every: Option<Duration>) -> Self {
-        Self { work, pulse_every }
+    pub(crate) fn new(work: F, pulse_every: Option<Duration>) -> Self {
+        Self { work: Arc::new(work), pulse_every }
     }
 }
 
@@ -34,7 +35,8 @@ where
 {
     fn muster(&self, term: Term, renewer: ActorCell, app: &Handle) -> Result<Mustered, SpawnErr> {
         let (scope, pulsing) = (term.scope.clone(), term.clone());
-        let work = (self.work)(term);
+        let make = self.work.clone();
+        let work: Work = Box::pin(async move { make(term).await });
         let args = TaskArgs { work, pulsing: self.pulse_every.map(|every| (pulsing, every)) };
         let (actor, join) = start(TaskWorker, args, renewer, app)?;
         let tell = Arc::new(move |notice| {
