@@ -2,11 +2,12 @@
 
 use crate::{clerk::bounded, reply::Reply, telemetry};
 use leasehold_core::{
-    LeaseName, LeaseRecord, Scope, SharedStore, Sighting, StoreError, Verb, Watch, backoff::Backoff,
+    LeaseName, LeaseRecord, LeaseState, Scope, SharedStore, Sighting, StoreError, Verb, Watch,
+    backoff::Backoff,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::{collections::HashMap, fmt, time::Duration};
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::Instant};
 
 /// Tells one subscriber a state.
 pub(crate) struct Ear(Box<dyn Fn(LeaseRecord) + Send>);
@@ -56,8 +57,9 @@ pub(crate) struct Subscriptions {
 
 struct Subscription {
     ears: HashMap<u64, Ear>,
-    // For whoever subscribes later: without it, what happened before would never be told (B98).
-    last: Option<LeaseRecord>,
+    // For whoever subscribes later: without it, what happened before would never be told (B98). And when it was seen:
+    // renewals are not told, so what was left then says little by now.
+    last: Option<(LeaseRecord, Instant)>,
     listener: AbortHandle,
 }
 
@@ -95,8 +97,8 @@ impl Actor for Watcher {
                     last: None,
                     listener: listen(store.clone(), name, me),
                 });
-                if let Some(record) = &subscription.last {
-                    ear.0(record.clone());
+                if let Some((record, seen)) = &subscription.last {
+                    ear.0(aged(record, seen.elapsed()));
                 }
                 subscription.ears.insert(id, ear);
             }
@@ -111,7 +113,7 @@ impl Actor for Watcher {
             WatcherMsg::Sighted { name, record } => {
                 if let Some(subscription) = state.names.get_mut(&name) {
                     subscription.ears.values().for_each(|ear| ear.0(record.clone()));
-                    subscription.last = Some(record);
+                    subscription.last = Some((record, Instant::now()));
                 }
             }
             WatcherMsg::Close { done } => {
@@ -130,6 +132,15 @@ impl Actor for Watcher {
         state.names.clear();
         Ok(())
     }
+}
+
+/// What is known of a lease that was seen so long ago.
+fn aged(record: &LeaseRecord, by: Duration) -> LeaseRecord {
+    let mut record = record.clone();
+    if let LeaseState::Held { remaining, .. } | LeaseState::Reserved { remaining, .. } = &mut record.state {
+        *remaining = remaining.saturating_sub(by);
+    }
+    record
 }
 
 /// The longest that the opening of a watch is waited for.
