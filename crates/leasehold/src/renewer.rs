@@ -25,6 +25,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::{sync::Arc, time::Duration};
 use tokio::task::AbortHandle;
 
+/// No longer than this without a look at the clock: timers stand still while the machine is suspended, and trust does
+/// not (B03). The worker would otherwise live on after the resume for as long as the timer had left.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(crate) enum RenewerMsg {
     /// Something may be due.
@@ -227,7 +231,8 @@ impl Renewing {
                     );
                 }
                 Action::WakeAt(at) => {
-                    let timer = me.send_after(ctx.until(at), || RenewerMsg::Wake).abort_handle();
+                    let sleep = ctx.until(at).min(LONGEST_SLEEP);
+                    let timer = me.send_after(sleep, || RenewerMsg::Wake).abort_handle();
                     if let Some(old) = self.timer.replace(timer) {
                         old.abort();
                     }
