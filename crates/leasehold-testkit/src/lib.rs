@@ -1,7 +1,7 @@
 //! Conformance suite, faults, real-server launchers, history checks and simulation for leasehold and its stores.
 //!
 //! # Map
-//! * [`conformance`]: the contract of a store as tests, for our stores and for yours.
+//! * [`conformance`](mod@conformance): the contract of a store as tests, for our stores and for yours.
 //! * [`faults`]: between a program and its store, in process or on the wire.
 //! * [`history`]: event logs, and the invariants checked over them.
 //! * [`process`] and [`server`]: real programs that end with their test.

@@ -74,7 +74,7 @@ macro_rules! __leasehold_cases {
     };
 }
 
-/// Makes a `#[test]` of each case of the [suite](crate::conformance), over the store that an `async fn() -> Subject` builds.
+/// Makes a `#[test]` of each case of the [suite](mod@crate::conformance), over the store that an `async fn() -> Subject` builds.
 #[macro_export]
 macro_rules! conformance {
     ($build:path) => {

@@ -5,9 +5,6 @@ use crate::stepper::Stepper;
 use leasehold_core::{Admit, Bid, Fence, GateGuard, SharedStore, Stale};
 use std::time::Duration;
 
-/// Far above what any gate needs to open: it turns a gate that stays shut into a failure.
-const PATIENCE: Duration = Duration::from_secs(15);
-
 /// Invariant I1.
 pub(super) async fn a_gate_never_accepts_less_than_it_accepted_before(s: Subject) {
     let [old, new] = two_terms(&s, "feed").await;
@@ -63,12 +60,12 @@ pub(super) async fn a_held_gate_keeps_the_others_out_until_its_guard_is_dropped(
     for (file, feed) in [(&resource("other"), &feed), (&file, &lease("other duty"))] {
         let [_, fence] = if *feed == lease("feed") { [old, new] } else { two_terms(&s, "other duty").await };
         let passing = s.other.hold_gate(file, feed, fence);
-        drop(tokio::time::timeout(PATIENCE, passing).await.expect("an open gate").expect("its gate"));
+        drop(tokio::time::timeout(s.patience, passing).await.expect("an open gate").expect("its gate"));
     }
     // The present holder may write meanwhile.
     assert_eq!(s.store.admit(&file, &feed, old).await, Admit::Accepted);
     drop(guard);
-    let next = tokio::time::timeout(PATIENCE, waiting).await.expect("the gate opened");
+    let next = tokio::time::timeout(s.patience, waiting).await.expect("the gate opened");
     drop(next.expect("a higher fence"));
 }
 
@@ -81,7 +78,7 @@ pub(super) async fn whoever_waited_too_long_at_a_gate_is_stale(s: Subject) {
     // The higher fence is accepted while the old one waits.
     assert_eq!(s.store.admit(&file, &feed, new).await, Admit::Accepted);
     drop(guard);
-    let late = tokio::time::timeout(PATIENCE, waiting).await.expect("an answer");
+    let late = tokio::time::timeout(s.patience, waiting).await.expect("an answer");
     match late {
         Err(Admit::Stale(stale)) => assert_eq!(stale, Stale { presented: old, highest: new }),
         other => panic!("the gate let an old fence in: {other:?}"),
@@ -96,7 +93,7 @@ pub(super) async fn giving_up_at_a_gate_lets_the_next_one_in(s: Subject) {
     // Dropped again where it really waits.
     shut(&mut std::pin::pin!(s.other.hold_gate(&file, &feed, old))).await;
     drop(guard);
-    let next = tokio::time::timeout(PATIENCE, s.other.hold_gate(&file, &feed, new)).await;
+    let next = tokio::time::timeout(s.patience, s.other.hold_gate(&file, &feed, new)).await;
     drop(next.expect("nobody is left in the queue").expect("the highest fence"));
 }
 

@@ -8,10 +8,7 @@ use leasehold_core::{
     Envelope, Inbox, StoreErrorKind,
     mail::{MAX_LETTER_AGE, MAX_LETTER_BYTES, MAX_LETTERS},
 };
-use std::{collections::BTreeSet, time::Duration};
-
-/// Far above any store's delivery time: it turns a lost letter into a failure.
-const PATIENCE: Duration = Duration::from_secs(15);
+use std::collections::BTreeSet;
 
 pub(super) async fn a_letter_arrives_whole_wherever_it_was_posted(s: Subject) {
     let me = replica("reader 🦀 '%_*{}");
@@ -21,7 +18,7 @@ pub(super) async fn a_letter_arrives_whole_wherever_it_was_posted(s: Subject) {
             let body: Vec<u8> = (0..size).map(|i| (i % 256) as u8).collect();
             let sent = Envelope { body: body.into(), trace: trace(n as u8), ..letter("propose") };
             store.post(&me, &sent).await.expect("post");
-            assert!(next(&mut inbox).await == sent, "a letter of {size} bytes was changed on its way");
+            assert!(next(&s, &mut inbox).await == sent, "a letter of {size} bytes was changed on its way");
         }
     }
 }
@@ -35,7 +32,7 @@ pub(super) async fn a_letter_waits_for_its_reader(s: Subject) {
     let mut inbox = s.other.inbox(&me).await.expect("inbox");
     let mut read = BTreeSet::new();
     for _ in &sent {
-        read.insert(next(&mut inbox).await.kind.to_string());
+        read.insert(next(&s, &mut inbox).await.kind.to_string());
     }
     assert_eq!(read, sent.into_iter().map(ToOwned::to_owned).collect());
 }
@@ -46,13 +43,13 @@ pub(super) async fn a_letter_is_read_once_and_by_its_addressee(s: Subject) {
     let mut nearly = s.other.inbox(&near).await.expect("inbox");
     s.store.post(&me, &letter("mine")).await.expect("post");
     let mut inbox = s.store.inbox(&me).await.expect("inbox");
-    assert_eq!(&*next(&mut inbox).await.kind, "mine");
+    assert_eq!(&*next(&s, &mut inbox).await.kind, "mine");
     drop(inbox);
     let mut again = s.store.inbox(&me).await.expect("inbox");
     // A later letter is the first one that each of them sees: there was nothing before it.
     for (to, inbox) in [(&me, &mut again), (&other, &mut theirs), (&near, &mut nearly)] {
         s.store.post(to, &letter("later")).await.expect("post");
-        assert_eq!(&*next(inbox).await.kind, "later");
+        assert_eq!(&*next(&s, inbox).await.kind, "later");
     }
 }
 
@@ -63,7 +60,7 @@ pub(super) async fn a_body_above_the_limit_is_refused(s: Subject) {
     let error = s.store.post(&me, &large).await.expect_err("a body above the limit");
     assert!(matches!(error.kind(), StoreErrorKind::Config(_)), "{error}");
     s.store.post(&me, &letter("small")).await.expect("post");
-    assert_eq!(&*next(&mut inbox).await.kind, "small", "what was refused was not sent");
+    assert_eq!(&*next(&s, &mut inbox).await.kind, "small", "what was refused was not sent");
 }
 
 pub(super) async fn a_pile_of_letters_is_bounded_and_keeps_the_newest(s: Subject) {
@@ -76,7 +73,7 @@ pub(super) async fn a_pile_of_letters_is_bounded_and_keeps_the_newest(s: Subject
     let newest = (posted - 1).to_string();
     let mut read = Vec::new();
     loop {
-        read.push(next(&mut inbox).await.kind);
+        read.push(next(&s, &mut inbox).await.kind);
         if *read[read.len() - 1] == *newest {
             break;
         }
@@ -95,7 +92,7 @@ pub(super) async fn an_old_letter_is_gone(s: Subject) {
     s.pass(MAX_LETTER_AGE).await;
     s.store.post(&me, &letter("new")).await.expect("post");
     let mut inbox = s.other.inbox(&me).await.expect("inbox");
-    assert_eq!(&*next(&mut inbox).await.kind, "new");
+    assert_eq!(&*next(&s, &mut inbox).await.kind, "new");
 }
 
 fn letter(kind: &str) -> Envelope {
@@ -108,7 +105,7 @@ fn letter(kind: &str) -> Envelope {
     }
 }
 
-async fn next(inbox: &mut Inbox) -> Envelope {
-    let letter = tokio::time::timeout(PATIENCE, inbox.next()).await;
-    letter.expect("no letter came in 15 s").expect("the inbox is open as long as its store")
+async fn next(s: &Subject, inbox: &mut Inbox) -> Envelope {
+    let letter = tokio::time::timeout(s.patience, inbox.next()).await;
+    letter.expect("no letter came in time").expect("the inbox is open as long as its store")
 }

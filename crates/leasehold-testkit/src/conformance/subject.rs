@@ -18,6 +18,9 @@ pub struct Subject {
     pub other: SharedStore,
     /// The ttl of ordinary claims. Must be long enough for a dozen requests, and is waited for in some cases.
     pub ttl: Duration,
+    /// How long an event may take that the store is to tell by itself: a letter, a state, an open gate. Real time,
+    /// whatever the store's clock is; far above what any store needs, since it only turns a hang into a failure.
+    pub patience: Duration,
     time: Box<dyn Passing>,
     damage: Option<Damage>,
     crash: Option<Crash>,
@@ -38,7 +41,17 @@ impl Subject {
     #[must_use]
     pub fn new(store: SharedStore, other: SharedStore, time: impl Passing) -> Self {
         let ttl = Duration::from_secs(1).max(store.traits().min_ttl);
-        Self { store, other, ttl, time: Box::new(time), damage: None, crash: None, kept: Vec::new() }
+        let patience = Duration::from_secs(15);
+        Self {
+            store,
+            other,
+            ttl,
+            patience,
+            time: Box::new(time),
+            damage: None,
+            crash: None,
+            kept: Vec::new(),
+        }
     }
 
     /// Keeps something alive as long as the store is tested: its directory, its server.

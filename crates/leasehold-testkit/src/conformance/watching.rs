@@ -3,10 +3,6 @@
 use super::subject::{Subject, lease, replica, won};
 use crate::stepper::Stepper;
 use leasehold_core::{Fate, Force, LeaseRecord, LeaseState, Parting, Scope, Sighting, Watch};
-use std::time::Duration;
-
-/// Far above any store's wake-up time: it turns a missed event into a failure.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(super) async fn rule_07_the_present_states_come_first(s: Subject) {
     let s = s.unhurried();
@@ -14,7 +10,7 @@ pub(super) async fn rule_07_the_present_states_come_first(s: Subject) {
     let gone = s.win("released", "a").await.claim;
     s.let_go(&gone).await;
     let mut watch = s.other.watch(Scope::All).await.expect("watch");
-    let mut seen = [next(&mut watch).await, next(&mut watch).await];
+    let mut seen = [next(&s, &mut watch).await, next(&s, &mut watch).await];
     seen.sort_by(|a, b| a.name.cmp(&b.name));
     assert_eq!(seen[0].claim(), Some(&claim));
     assert_eq!((seen[1].claim(), seen[1].counter), (None, Some(gone.fence)));
@@ -25,24 +21,24 @@ pub(super) async fn rule_07_every_change_is_told_vacancy_too(s: Subject) {
     let s = s.unhurried();
     let mut watch = s.other.watch(Scope::All).await.expect("watch");
     let first = s.win("feed", "a").await.claim;
-    until(&mut watch, |seen| seen.claim() == Some(&first)).await;
+    until(&s, &mut watch, |seen| seen.claim() == Some(&first)).await;
     s.let_go(&first).await;
-    let vacant = until(&mut watch, |seen| seen.state == LeaseState::Vacant).await;
+    let vacant = until(&s, &mut watch, |seen| seen.state == LeaseState::Vacant).await;
     assert_eq!((vacant.counter, vacant.predecessor.fate()), (Some(first.fence), Fate::Released));
 
     let second = s.win("feed", "b").await.claim;
-    until(&mut watch, |seen| seen.claim() == Some(&second)).await;
+    until(&s, &mut watch, |seen| seen.claim() == Some(&second)).await;
     let heir = replica("c");
     s.part(&second, &Parting { heir: Some((heir.clone(), s.ttl)), ..Parting::default() }).await;
     let for_heir =
         |seen: &LeaseRecord| matches!(&seen.state, LeaseState::Reserved { heir: told, .. } if *told == heir);
-    until(&mut watch, for_heir).await;
+    until(&s, &mut watch, for_heir).await;
 
     let third = won(s.store.acquire(&s.bid("feed", "c")).await).claim;
-    until(&mut watch, |seen| seen.claim() == Some(&third)).await;
+    until(&s, &mut watch, |seen| seen.claim() == Some(&third)).await;
     let answer = s.store.force_release(&lease("feed"), &replica("ops"), "test").await;
     assert!(matches!(answer, Force::Forced { .. }), "{answer:?}");
-    until(&mut watch, |seen| seen.predecessor.fate() == Fate::Forced && seen.claim().is_none()).await;
+    until(&s, &mut watch, |seen| seen.predecessor.fate() == Fate::Forced && seen.claim().is_none()).await;
 }
 
 pub(super) async fn rule_07_a_watch_sees_its_names_only(s: Subject) {
@@ -52,11 +48,11 @@ pub(super) async fn rule_07_a_watch_sees_its_names_only(s: Subject) {
     let _ = s.win("feed/", "a").await;
     let _ = s.win("Feed", "a").await;
     let wanted = s.win("feed", "a").await.claim;
-    let seen = next(&mut watch).await;
+    let seen = next(&s, &mut watch).await;
     assert_eq!(seen.claim(), Some(&wanted), "the first thing seen, since nothing else was to be");
     // It works for a name that did not exist when the watch began, and for more than one.
     let other = s.win("other", "a").await.claim;
-    until(&mut watch, |seen| seen.claim() == Some(&other)).await;
+    until(&s, &mut watch, |seen| seen.claim() == Some(&other)).await;
 }
 
 pub(super) async fn rule_07_a_dropped_wait_loses_nothing(s: Subject) {
@@ -66,20 +62,20 @@ pub(super) async fn rule_07_a_dropped_wait_loses_nothing(s: Subject) {
         // The wait is dropped while there is nothing to see, as a `select!` would drop it.
         assert!(Stepper::allowing(1).run(watch.next()).await.is_none());
         let claim = s.win("feed", &format!("replica {n}")).await.claim;
-        until(&mut watch, |seen| seen.claim() == Some(&claim)).await;
+        until(&s, &mut watch, |seen| seen.claim() == Some(&claim)).await;
         s.let_go(&claim).await;
-        until(&mut watch, |seen| seen.claim().is_none()).await;
+        until(&s, &mut watch, |seen| seen.claim().is_none()).await;
     }
     drop(watch);
     let _ = s.win("feed", "after").await;
 }
 
-async fn next(watch: &mut Watch) -> LeaseRecord {
-    until(watch, |_| true).await
+async fn next(s: &Subject, watch: &mut Watch) -> LeaseRecord {
+    until(s, watch, |_| true).await
 }
 
 /// The first state for which `wanted` holds. States on the way may be coalesced, so they are not counted.
-async fn until(watch: &mut Watch, wanted: impl Fn(&LeaseRecord) -> bool) -> LeaseRecord {
+async fn until(s: &Subject, watch: &mut Watch, wanted: impl Fn(&LeaseRecord) -> bool) -> LeaseRecord {
     let mut last = None;
     let search = async {
         loop {
@@ -90,8 +86,8 @@ async fn until(watch: &mut Watch, wanted: impl Fn(&LeaseRecord) -> bool) -> Leas
             }
         }
     };
-    match tokio::time::timeout(PATIENCE, search).await {
+    match tokio::time::timeout(s.patience, search).await {
         Ok(record) => record,
-        Err(_) => panic!("the state was not seen within {PATIENCE:?}; the last one seen was {last:?}"),
+        Err(_) => panic!("the state was not seen within {:?}; the last one seen was {last:?}", s.patience),
     }
 }
