@@ -57,7 +57,7 @@ fn fmt() -> Result<Verdict> {
 }
 
 fn clippy() -> Result<Verdict> {
-    cargo("clippy --locked --workspace --all-targets -- -D warnings")
+    cargo("clippy --locked --workspace --all-targets --keep-going -- -D warnings")
 }
 
 /// ractor's features change its traits for everyone in the graph, so each combination that we pass on is compiled;
@@ -72,7 +72,9 @@ fn features() -> Result<Verdict> {
 
 fn rustdoc() -> Result<Verdict> {
     step::run(
-        step::cargo().env("RUSTDOCFLAGS", "-D warnings").args(words("doc --locked --workspace --no-deps")),
+        step::cargo()
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .args(words("doc --locked --workspace --no-deps --keep-going")),
     )?;
     Ok(OK)
 }
