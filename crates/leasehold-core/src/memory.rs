@@ -294,7 +294,15 @@ impl FenceGate for MemoryStore {
         fence: Fence,
     ) -> BoxFuture<'a, Result<GateGuard, Admit>> {
         Box::pin(async move {
-            let door = self.enter().0.gates.door(resource, lease);
+            let door = {
+                let mut room = self.enter().0;
+                // What was never issued gets no gate either, so that absurd requests cost no memory.
+                let issued = room.table.counter(lease);
+                if issued.is_none_or(|issued| fence > issued) {
+                    return Err(room.gates.admit(resource, lease, fence, issued));
+                }
+                room.gates.door(resource, lease)
+            };
             let held = door.lock_owned().await;
             // Only now: a higher fence may have come through while this one waited.
             match self.admit(resource, lease, fence).await {

@@ -49,14 +49,15 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program with its input closed and its output kept. Must be called on a tokio runtime.
+    /// Starts a program with its input closed and its output kept. Must be called on a tokio runtime. The command is
+    /// used up: what is left of it starts nothing.
     ///
     /// # Errors
     /// If the program cannot be started.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child =
-            tokio::process::Command::from(std::mem::replace(command, Command::new(""))).spawn()?;
+        let mut command = tokio::process::Command::from(std::mem::replace(command, Command::new("")));
+        let mut child = command.kill_on_drop(true).spawn()?;
         let gone = || io::Error::other("the program ended before it was looked at");
         let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or_else(gone)?;
         let guard = Guard::over(pid)?;
