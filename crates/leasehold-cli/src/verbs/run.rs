@@ -144,7 +144,11 @@ fn failed(holding: &crate::cli::Holding, error: &HoldError) -> Exit {
             Defeat::TimedOut { last: Some(Obstacle::Held(_)) } => not_acquired,
             _ => Exit::Unreachable,
         },
-        HoldError::Lost(_) => Exit::Lost(holding.lost_exit_code),
+        HoldError::Lost(lost) => {
+            let cause = &lost.cause;
+            say::note(format_args!("lease {} was lost: {cause}; the command was killed", lost.name));
+            return Exit::Lost(holding.lost_exit_code);
+        }
         _ => Exit::Internal,
     };
     say::note(error);

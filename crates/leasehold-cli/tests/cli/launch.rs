@@ -4,11 +4,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Read},
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, channel},
     thread,
     time::Duration,
 };
+use tempfile::TempDir;
 
 /// Longer than anything takes, even on a busy machine; only a failing test waits so long.
 pub const DEADLINE: Duration = Duration::from_secs(30);
@@ -25,11 +27,67 @@ pub fn leasehold() -> Command {
     command
 }
 
-/// The wrapper around a shell script.
-pub fn wrapping(options: &[&str], script: &str) -> Command {
-    let mut command = leasehold();
-    command.arg("__child").args(options).args(["--", "sh", "-c", script]);
-    command
+/// A store of a test's own, and the program on it.
+pub struct Store {
+    dir: TempDir,
+}
+
+/// The lease of most tests.
+pub const JOB: &str = "job";
+
+impl Store {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn url(&self) -> String {
+        format!("sqlite:{}", self.path("leases.db").display())
+    }
+
+    pub fn leasehold<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = leasehold();
+        // In the environment, so that a test of the arguments finds only its own.
+        command.env("LEASEHOLD_STORE", self.url()).args(args);
+        command
+    }
+
+    /// `run` around a shell script, with a ttl that no test waits for.
+    pub fn run(&self, options: &[&str], script: &str) -> Command {
+        self.verb("run", options, script)
+    }
+
+    /// `elect` around a shell script.
+    pub fn elect(&self, options: &[&str], script: &str) -> Command {
+        self.verb("elect", options, script)
+    }
+
+    fn verb(&self, verb: &str, options: &[&str], script: &str) -> Command {
+        let mut command = self.leasehold([verb, JOB]);
+        if !options.iter().any(|option| option.starts_with("--ttl")) {
+            command.arg("--ttl=60s");
+        }
+        command.args(options).args(["--", "sh", "-c", script]);
+        command
+    }
+
+    /// Who holds the lease of most tests, as `status --json` tells it.
+    pub fn status(&self) -> serde_json::Value {
+        let (code, stdout, stderr) = output(&mut self.leasehold(["status", JOB, "--json"]));
+        assert_eq!(code, 0, "{stderr}");
+        serde_json::from_str(&stdout).unwrap()
+    }
+
+    /// Keeps every other process from writing to the store until it is dropped.
+    pub fn lock(&self) -> rusqlite::Connection {
+        let locked = rusqlite::Connection::open(self.path("leases.db")).unwrap();
+        locked.busy_timeout(DEADLINE).unwrap();
+        locked.execute_batch("BEGIN IMMEDIATE").unwrap();
+        locked
+    }
 }
 
 /// A running program whose output can be waited for line by line. It is killed if the test ends before it does.
@@ -141,4 +199,30 @@ pub fn with_args<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command 
     let mut command = leasehold();
     command.args(args);
     command
+}
+
+/// The command inside of a shell script, which finds it as `"$0" "$@"`.
+pub fn in_shell(script: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(command.get_program()).args(command.get_args());
+    with_env_of(&mut shell, command);
+    shell
+}
+
+/// Gives one command the environment that was set for another.
+pub fn with_env_of(command: &mut Command, other: &Command) {
+    for (name, value) in other.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
+/// A command line for a shell, quoted.
+pub fn line(command: &Command) -> String {
+    let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
+    let words: Vec<_> =
+        std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect();
+    words.join(" ")
 }

@@ -8,11 +8,15 @@
 
 mod ending;
 mod environment;
+mod events;
 mod launch;
+mod losing;
 mod parent_death;
 mod pty;
+mod secrets;
 mod signals;
 mod statuses;
 mod streams;
 mod terminal;
 mod usage;
+mod verbs;

@@ -34,7 +34,9 @@ impl Pty {
             rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap()
         };
         // setsid(1) makes its standard input the controlling terminal, which needs unsafe code to do here.
-        let session = Command::new("setsid")
+        let mut session = Command::new("setsid");
+        crate::launch::with_env_of(&mut session, command);
+        let session = session
             .arg("--ctty")
             .arg(command.get_program())
             .args(command.get_args())

@@ -1,23 +1,17 @@
 //! The wrapper at a terminal, with and without a shell above it.
 
 use crate::{
-    launch::{eventually, runs, state, wrapping},
+    launch::{Running, Store, eventually, in_shell, line, runs, state, with_env_of},
     pty::Pty,
 };
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::process::Command;
 
-/// A command line for a shell, quoted.
-fn line(command: &Command) -> String {
-    let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
-    let words: Vec<_> =
-        std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect();
-    words.join(" ")
-}
-
-fn shell(options: &[&str]) -> Command {
+/// An interactive shell, in which the command line of `of` will be typed.
+fn shell(of: &Command) -> Command {
     let mut shell = Command::new("sh");
-    shell.args(options);
+    shell.arg("-i");
+    with_env_of(&mut shell, of);
     shell
 }
 
@@ -35,40 +29,66 @@ fn bracketed(pty: &mut Pty) -> Pid {
 
 #[test]
 fn the_command_reads_from_the_terminal() {
-    for options in [&[][..], &["--on-request"]] {
-        let mut pty = Pty::start(&wrapping(options, ASKS));
-        bracketed(&mut pty);
-        pty.press("hello\n");
-        pty.expect("read <hello>");
-        assert_eq!(pty.session().wait().unwrap().code(), Some(0), "{options:?}");
-    }
+    let store = Store::new();
+    let mut pty = Pty::start(&store.run(&[], ASKS));
+    bracketed(&mut pty);
+    pty.press("hello\n");
+    pty.expect("read <hello>");
+    assert_eq!(pty.session().wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_command_of_an_election_has_the_terminal_when_it_asks() {
+    let store = Store::new();
+    let mut pty = Pty::start(&store.elect(&[], &format!("{ASKS}; exec sleep 100")));
+    bracketed(&mut pty);
+    pty.press("hello\n");
+    pty.expect("read <hello>");
+    // From then on Ctrl-C is the command's, and means the election all the same.
+    pty.press("\x03");
+    assert_eq!(pty.session().wait().unwrap().code(), Some(0));
 }
 
 #[test]
 fn ctrl_c_reaches_the_command_once() {
-    for options in [&[][..], &["--on-request"]] {
-        let script =
-            "n=0; trap 'n=$((n+1)); echo int $n' INT; trap 'echo total $n; exit 9' USR1; echo \"[$$]\"
-                      while :; do sleep 0.02; done";
-        let mut pty = Pty::start(&wrapping(options, script));
-        let command = bracketed(&mut pty);
-        pty.press("\x03");
-        pty.expect("int 1");
-        rustix::process::kill_process(command, rustix::process::Signal::USR1).unwrap();
-        pty.expect("total 1");
-        assert_eq!(pty.session().wait().unwrap().code(), Some(9), "{options:?}");
-    }
+    let store = Store::new();
+    let script = "n=0; trap 'n=$((n+1)); echo int $n' INT; trap 'echo total $n; exit 9' USR1; echo \"[$$]\"
+                  while :; do sleep 0.02; done";
+    let mut pty = Pty::start(&store.run(&[], script));
+    let command = bracketed(&mut pty);
+    pty.press("\x03");
+    pty.expect("int 1");
+    kill_process(command, Signal::USR1).unwrap();
+    pty.expect("total 1");
+    assert_eq!(pty.session().wait().unwrap().code(), Some(9));
+}
+
+#[test]
+fn ctrl_c_ends_an_election_in_good_order() {
+    let store = Store::new();
+    let script =
+        "trap 'echo int' INT; trap 'echo term; exit 0' TERM; echo \"[$$]\"; while :; do sleep 0.02; done";
+    let mut pty = Pty::start(&store.elect(&["--grace=20s"], script));
+    bracketed(&mut pty);
+    pty.press("\x03");
+    pty.expect("term");
+    assert_eq!(pty.session().wait().unwrap().code(), Some(0));
 }
 
 #[test]
 fn a_script_has_its_terminal_back_after_each_wrapper() {
-    let script = format!(
-        "{}; {}; {}; read word; echo \"script <$word>\"",
-        line(&wrapping(&[], "exit 0")),
-        line(&wrapping(&["--grace=50ms", "--end-after=100ms"], "trap '' TERM; while :; do sleep 0.02; done")),
-        line(&crate::launch::with_args(["__child", "--", "no-such-command-anywhere"])),
+    let store = Store::new();
+    let killed = store.run(
+        &["--grace=50ms", "--ttl=300ms", "--pulse-cmd=false"],
+        "trap '' TERM; while :; do sleep 0.02; done",
     );
-    let mut pty = Pty::start(&shell(&["-c", &script]));
+    let script = format!(
+        "{}; {}; \"$0\" \"$@\"; read word; echo \"script <$word>\"",
+        line(&store.run(&[], "exit 0")),
+        line(&killed),
+    );
+    let mut pty =
+        Pty::start(&in_shell(&script, &store.leasehold(["run", "n", "--", "no-such-command-anywhere"])));
     pty.expect("no-such-command-anywhere: No such file");
     pty.press("mine\n");
     pty.expect("script <mine>");
@@ -76,10 +96,11 @@ fn a_script_has_its_terminal_back_after_each_wrapper() {
 
 #[test]
 fn ctrl_z_gives_the_shell_back_and_fg_goes_on() {
-    for options in [&[][..], &["--on-request"]] {
-        let mut pty = Pty::start(&shell(&["-i"]));
+    let store = Store::new();
+    for wrapper in [store.run(&[], ASKS), store.elect(&[], &format!("{ASKS}; kill $PPID; exec sleep 100"))] {
+        let mut pty = Pty::start(&shell(&wrapper));
         pty.expect("$ ");
-        pty.press(&format!("{}\n", line(&wrapping(options, ASKS))));
+        pty.press(&format!("{}\n", line(&wrapper)));
         // The shell echoes the line, brackets included; what follows it is the command's.
         pty.expect("read <$word>");
         let command = bracketed(&mut pty);
@@ -100,14 +121,33 @@ fn ctrl_z_gives_the_shell_back_and_fg_goes_on() {
 }
 
 #[test]
-fn a_command_that_may_not_go_on_stays_stopped_until_it_is_ended() {
-    let dir = tempfile::tempdir().unwrap();
-    let lost = dir.path().join("lost");
-    let script = "trap 'echo ended; exit 0' TERM; echo \"[$$]\"; while :; do echo tick >> \"$0\"; done";
-    let ticks = dir.path().join("ticks");
-    let mut wrapper = wrapping(&["--grace=20s", "--end-when", lost.to_str().unwrap()], script);
+fn a_wrapper_that_waits_can_be_stopped_and_goes_on_waiting() {
+    let store = Store::new();
+    let mut holder = Running::start(store.run(&["--replica=holder"], "echo held; exec sleep 100"));
+    holder.expect_line("held");
+    let wrapper = store.run(&[], "echo \"[$LEASEHOLD_FENCE]\"");
+    let mut pty = Pty::start(&shell(&wrapper));
+    pty.expect("$ ");
+    pty.press(&format!("{}\n", line(&wrapper)));
+    pty.expect("waiting for lease job, which replica holder holds");
+    pty.press("\x1a");
+    pty.press("echo at the $((1+1))nd prompt\n");
+    pty.expect("at the 2nd prompt");
+    pty.press("fg\n");
+    holder.signal(Signal::TERM);
+    holder.wait();
+    pty.expect("[2]");
+}
+
+/// While the wrapper is stopped nobody renews. When it is continued, the command must not run one step further under a
+/// lease that is another's by now.
+#[test]
+fn a_command_whose_lease_was_lost_in_its_stop_is_not_continued() {
+    let store = Store::new();
+    let ticks = store.path("ticks");
+    let mut wrapper = store.run(&["--ttl=500ms"], "echo \"[$$]\"; while :; do echo tick >> \"$0\"; done");
     wrapper.arg(&ticks);
-    let mut pty = Pty::start(&shell(&["-i"]));
+    let mut pty = Pty::start(&shell(&wrapper));
     pty.expect("$ ");
     pty.press(&format!("{}\n", line(&wrapper)));
     pty.expect("ticks");
@@ -115,19 +155,22 @@ fn a_command_that_may_not_go_on_stays_stopped_until_it_is_ended() {
     eventually("it works", || ticks.exists());
     pty.press("\x1a");
     eventually("the command stops", || state(command) == Some('T') && state(parent(command)) == Some('T'));
-    std::fs::write(&lost, "").unwrap();
-    let before = std::fs::read(&ticks).unwrap();
+    let mut next = Running::start(store.run(&[], "echo $LEASEHOLD_PREDECESSOR"));
+    next.expect_line("expired");
+    assert_eq!(next.code(), 0);
+    let before = std::fs::read(&ticks).unwrap().len();
     pty.press("fg\n");
-    pty.expect("ended");
     eventually("the command ends", || !runs(command));
-    // It was continued by the TERM of its end only: at most the round that was under way was finished.
-    let after = std::fs::read(&ticks).unwrap();
-    assert!(after.len() <= before.len() + "tick\n".len(), "{} then {}", before.len(), after.len());
+    assert_eq!(std::fs::read(&ticks).unwrap().len(), before);
+    pty.expect("lease job was lost");
+    pty.press("echo \"code <$?>\"\n");
+    pty.expect("code <76>");
 }
 
 #[test]
 fn without_a_shell_above_it_ctrl_z_stops_nobody_for_ever() {
-    let mut pty = Pty::start(&wrapping(&[], ASKS));
+    let store = Store::new();
+    let mut pty = Pty::start(&store.run(&[], ASKS));
     bracketed(&mut pty);
     pty.press("\x1a");
     pty.press("hello\n");
@@ -136,9 +179,10 @@ fn without_a_shell_above_it_ctrl_z_stops_nobody_for_ever() {
 
 #[test]
 fn the_modes_of_the_terminal_are_restored_after_a_kill() {
+    let store = Store::new();
     let script = "stty -echo; echo \"[$$]\"; trap '' TERM; while :; do sleep 0.02; done";
-    let wrapper = wrapping(&["--end-after=300ms", "--grace=100ms"], script);
-    let mut pty = Pty::start(&shell(&["-c", &format!("{}; echo over; read end", line(&wrapper))]));
+    let wrapper = store.run(&["--ttl=900ms", "--grace=100ms", "--pulse-cmd=false"], script);
+    let mut pty = Pty::start(&in_shell("\"$0\" \"$@\"; echo over; read end", &wrapper));
     bracketed(&mut pty);
     pty.expect("over");
     assert!(pty.echoes());
@@ -146,11 +190,10 @@ fn the_modes_of_the_terminal_are_restored_after_a_kill() {
 
 #[test]
 fn a_pager_at_the_other_end_of_a_pipe_keeps_the_terminal() {
+    let store = Store::new();
     // The reader stands for a pager: in the wrapper's group, and reading from the terminal.
-    let wrapper = wrapping(&[], "echo page; exec sleep 100");
-    let script =
-        format!("{} | {{ read page; read key </dev/tty; echo \"$page <$key>\"; kill 0; }}", line(&wrapper));
-    let mut pty = Pty::start(&shell(&["-c", &script]));
+    let script = "\"$0\" \"$@\" | { read page; read key </dev/tty; echo \"$page <$key>\"; kill 0; }";
+    let mut pty = Pty::start(&in_shell(script, &store.run(&[], "echo page; exec sleep 100")));
     pty.press("q\n");
     pty.expect("page <q>");
 }
