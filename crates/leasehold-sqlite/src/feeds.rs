@@ -4,7 +4,7 @@ use crate::{
     db::Db,
     error::Fault,
     look::{self, Seen},
-    row::Row,
+    row::{Row, last_turn},
 };
 use leasehold_core::{LeaseName, LeaseRecord, Scope, Verb, WatchFeed};
 use std::{
@@ -47,12 +47,15 @@ impl Feeds {
     /// Subscribes, and shows the present states.
     pub(crate) fn add(&mut self, db: &mut Db, scope: Scope, feed: WatchFeed) -> Result<(), Fault> {
         let (seen, turn) = read(db, &[&scope])?;
-        if self.feeds.is_empty() || self.generation != db.generation {
+        if self.feeds.is_empty() {
             self.seen = turn;
             self.generation = db.generation;
         }
         self.show(db, seen, &[(scope.clone(), feed.clone())]);
         self.feeds.push((scope, feed));
+        if self.generation != db.generation {
+            self.look_at_all(db);
+        }
         Ok(())
     }
 
@@ -174,9 +177,7 @@ fn read(db: &mut Db, scopes: &[&Scope]) -> Result<(Vec<Seen>, i64), Fault> {
         }
     }
     db.read(|conn, site, now| {
-        let turn = conn
-            .prepare_cached("SELECT coalesce(max(turn), 0) FROM lease")?
-            .query_row((), |row| row.get(0))?;
+        let turn = last_turn(conn)?;
         let mut seen = Vec::new();
         for name in names {
             match Row::find(conn, name) {

@@ -3,7 +3,7 @@
 use crate::{
     db::Db,
     error::Fault,
-    row::{COLUMNS, Row},
+    row::{COLUMNS, Row, TURNS_END},
     site::Site,
     standing::Judge,
 };
@@ -44,7 +44,7 @@ pub(crate) fn many(
         if !wanted(bytes) {
             break;
         }
-        if let ValueRef::Integer(turn) = row.get_ref("turn")? {
+        if let ValueRef::Integer(turn @ ..TURNS_END) = row.get_ref("turn")? {
             last_turn = last_turn.max(turn);
         }
         let named = || std::str::from_utf8(bytes).ok().and_then(|text| LeaseName::new(text).ok());

@@ -45,7 +45,7 @@ fn prepare(site: &Arc<Site>, locked: bool) -> Result<Connection, Fault> {
     if conn.is_readonly("main")? {
         return Err(StoreErrorKind::ReadOnly.into());
     }
-    match identify(&conn)? {
+    match identify(&mut conn)? {
         Identity::Ours => {}
         Identity::Blank if locked => lay_out(&mut conn)?,
         Identity::Blank => {
@@ -118,8 +118,10 @@ fn be_patient(conn: &mut Connection, site: &Arc<Site>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn identify(conn: &Connection) -> Result<Identity, Fault> {
-    let number = |sql| conn.query_row(sql, (), |row| row.get::<_, i64>(0));
+fn identify(conn: &mut Connection) -> Result<Identity, Fault> {
+    // One look: the file may be laid out by another process at this moment.
+    let look = conn.transaction()?;
+    let number = |sql| look.query_row(sql, (), |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
     let layout = number("PRAGMA user_version")?;
     let objects = number("SELECT count(*) FROM sqlite_schema")?;
@@ -208,10 +210,10 @@ mod tests {
 
     #[test]
     fn the_schema_says_what_the_program_checks() {
-        let conn = Connection::open_in_memory().unwrap();
+        let mut conn = Connection::open_in_memory().unwrap();
         conn.execute_batch(SCHEMA).unwrap();
         check_layout(&conn).unwrap();
-        assert!(matches!(identify(&conn), Ok(Identity::Ours)));
+        assert!(matches!(identify(&mut conn), Ok(Identity::Ours)));
         let columns: i64 =
             conn.query_row("SELECT count(*) FROM pragma_table_info('lease')", (), |r| r.get(0)).unwrap();
         assert_eq!(columns_in_schema("lease").len() as i64, columns);

@@ -98,10 +98,18 @@ impl Row {
     }
 }
 
-/// The turn of the next change. An absurd one that somebody wrote does not count: it would be the last.
+/// No turn of ours comes near it. One above was written by somebody else, and does not count: it would be the last.
+pub(crate) const TURNS_END: i64 = 1 << 52;
+
+/// The turn of the last change.
+pub(crate) fn last_turn(conn: &Connection) -> Result<i64, Fault> {
+    let sql = "SELECT coalesce(max(turn), 0) FROM lease WHERE turn < ?1";
+    Ok(conn.prepare_cached(sql)?.query_row([TURNS_END], |row| row.get(0))?)
+}
+
+/// The turn of the next change.
 pub(crate) fn next_turn(conn: &Connection) -> Result<i64, Fault> {
-    let sql = "SELECT coalesce(max(turn), 0) + 1 FROM lease WHERE turn < 0x10000000000000";
-    Ok(conn.prepare_cached(sql)?.query_row((), |row| row.get(0))?)
+    Ok(last_turn(conn)? + 1)
 }
 
 impl Term {

@@ -20,6 +20,7 @@ use crate::{
 };
 use leasehold_core::{BootClock, Clock, Envelope, Moment, ReplicaId, Scope, WatchFeed};
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -118,12 +119,21 @@ impl Lookout {
             };
             match errand {
                 Ok(Errand::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(errand) => self.attend(errand),
+                Ok(errand) => self.guarded(|lookout| lookout.attend(errand)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !self.is_idle() {
-                self.patrol_if_due();
+                self.guarded(Self::patrol_if_due);
             }
+        }
+    }
+
+    /// A panic costs the connection and one look, not the watches of the process.
+    fn guarded(&mut self, step: impl FnOnce(&mut Self)) {
+        if catch_unwind(AssertUnwindSafe(|| step(self))).is_err() {
+            tracing::error!(store = %self.db.site.address, "the watch of the store panicked; it goes on");
+            self.db.reset();
+            self.next_patrol = BootClock.now().after(self.db.site.safety_poll);
         }
     }
 

@@ -1,4 +1,6 @@
 //! The contract of a store, over a SQLite file that is seen through two connections.
+// The processes of these tests are watched through /proc, namespaces and pidfds.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test panics by design, in its helpers too")]
 
 use leasehold_core::{BoxFuture, LeaseName, ManualClock, ReplicaId};

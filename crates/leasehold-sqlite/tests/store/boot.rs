@@ -2,10 +2,10 @@
 
 use crate::support::{Part, bid, home, lease, open, replica, won};
 use leasehold_core::{
-    Acquire, AttemptId, Candidacy, Clock, Envelope, Fate, LeaseState, LeaseStore, Mail, ManualClock, Moment,
+    Acquire, AttemptId, Candidacy, Envelope, Fate, LeaseState, LeaseStore, Mail, ManualClock, Moment,
     Parting, Release, Renew, Renewal, Roster, TraceContext,
 };
-use leasehold_sqlite::{Config, HostClock, SqliteStore};
+use leasehold_sqlite::{Config, SqliteStore};
 use std::{path::Path, sync::Arc, time::Duration};
 
 fn in_boot(path: &Path, boot: &str, clock: &ManualClock) -> SqliteStore {

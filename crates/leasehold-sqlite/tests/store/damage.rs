@@ -1,12 +1,12 @@
 //! Values that we did not write, or that were spoilt: an error that names the row, and nothing is overwritten.
 
-use crate::support::{LONG, bid, corrupt, home, lease, open, raw, refused, replica, won};
+use crate::support::{LONG, bid, corrupt, home, lease, open, raw, refused, replica, until, won};
 use leasehold_core::{
     Admit, AttemptId, Candidacy, Fence, FenceGate, Force, LeaseStore, Note, Parting, Release, Renew, Renewal,
-    ResourceName, Roster, StoreErrorKind,
+    ResourceName, Roster, Scope, StoreErrorKind,
 };
 use leasehold_sqlite::{Config, SqliteStore};
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 /// Lets values of any type in, as a damaged page does. SQLite itself would refuse them.
 fn without_types(path: &Path) -> rusqlite::Connection {
@@ -117,7 +117,11 @@ async fn an_absurd_turn_does_not_stop_the_others() {
     let store = open(&path);
     won(store.acquire(&bid("feed", "a")).await);
     raw(&path).execute_batch("UPDATE lease SET turn = 9223372036854775807").unwrap();
+    let config = Config::new(&path).with_safety_poll(Duration::from_secs(60)).unwrap();
+    let other = SqliteStore::with(&config).unwrap();
+    let mut watch = other.watch(Scope::All).await.unwrap();
     let claim = won(store.acquire(&bid("sound", "a")).await).claim;
+    until(&mut watch, |record| record.claim() == Some(&claim)).await;
     assert_eq!(store.release(&claim, &Parting::default()).await, Release::Released);
 }
 

@@ -79,7 +79,7 @@ async fn an_empty_file_becomes_a_store_and_keeps_its_mode() {
 /// Many processes start at once on a fresh host.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_find_no_file_at_the_same_time_make_one_store() {
-    for _ in 0..3 {
+    for _ in 0..4 {
         let (dir, _) = home();
         let path = dir.path().join("made/with/parents/leases.db");
         let mut parts: Vec<_> = (0..6).map(|_| Part::start("open", &path, "")).collect();

@@ -1,4 +1,6 @@
 //! What only a file on a disk can suffer, and what only real processes can show.
+// The processes of these tests are watched through /proc, namespaces and pidfds.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test panics by design, in its helpers too")]
 
 mod boot;
