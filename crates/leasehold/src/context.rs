@@ -5,7 +5,7 @@ use leasehold_core::{Clock, Fence, LeaseName, Moment, ReplicaId, SharedStore};
 use ractor::ActorRef;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 use tokio::runtime::Handle;
@@ -25,6 +25,8 @@ pub(crate) struct Context {
     /// Whether `own` is another runtime than `app`, so that renewals need the worker's pulse.
     pub(crate) apart: bool,
     pub(crate) floors: Floors,
+    /// Set when a release was not confirmed by the store: a shutdown must not claim that it was.
+    pub(crate) unconfirmed: Arc<AtomicBool>,
     pub(crate) clerk: ActorRef<ClerkMsg>,
     pub(crate) watcher: ActorRef<WatcherMsg>,
     pub(crate) mailroom: ActorRef<MailroomMsg>,

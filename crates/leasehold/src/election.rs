@@ -21,7 +21,13 @@ use crate::{
 };
 use leasehold_core::{Fence, backoff::Backoff};
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{sync::watch, task::AbortHandle};
 
 #[derive(Debug)]
@@ -56,6 +62,8 @@ pub(crate) struct ElectionArgs {
     pub(crate) crew: Arc<dyn Crew>,
     pub(crate) standings: StandingFeed,
     pub(crate) position: watch::Sender<Position>,
+    /// Set if the last term's end was not confirmed by the store.
+    pub(crate) unconfirmed: Arc<AtomicBool>,
 }
 
 pub(crate) struct ElectionActor;
@@ -210,6 +218,7 @@ impl Electing {
             self.args.manner.clone(),
         );
         self.phase = Phase::Campaigning(Box::new(candidate));
+        self.args.unconfirmed.store(false, Ordering::SeqCst);
         self.args.position.send_replace(Position::Campaigning);
     }
 
@@ -238,6 +247,7 @@ impl Electing {
             return;
         }
         self.phase = Phase::Resting;
+        self.args.unconfirmed.store(!report.is_some_and(TermReport::confirmed), Ordering::SeqCst);
         if self.stopping {
             me.stop(None);
             return;

@@ -48,9 +48,10 @@ struct Members {
 }
 
 /// An election or a held lease, and how to stop it.
+#[derive(Clone)]
 struct Member {
     cell: ActorCell,
-    stop: Box<dyn Fn(Duration) + Send + Sync>,
+    stop: Arc<dyn Fn(Duration) + Send + Sync>,
 }
 
 impl Node {
@@ -126,8 +127,8 @@ impl Node {
     /// Remembers how to stop a member, for the shutdown.
     pub(crate) fn enrol(&self, cell: ActorCell, stop: impl Fn(Duration) + Send + Sync + 'static) {
         let mut members = self.seat.members.list();
-        members.retain(|member| member.cell.get_status() != ractor::ActorStatus::Stopped);
-        members.push(Member { cell, stop: Box::new(stop) });
+        members.retain(Member::is_alive);
+        members.push(Member { cell, stop: Arc::new(stop) });
     }
 
     /// Ends everything, in order: workers are asked to quiesce and joined, leases released, candidacies withdrawn, and
@@ -162,7 +163,18 @@ impl<M: ractor::Message> Drop for Unclaimed<M> {
     }
 }
 
+impl Member {
+    fn is_alive(&self) -> bool {
+        self.cell.get_status() != ractor::ActorStatus::Stopped
+    }
+}
+
 impl Members {
+    /// Those that have not ended yet. Shared, not taken: two shutdowns at once both wait for all of them.
+    fn alive(&self) -> Vec<Member> {
+        self.list().iter().filter(|member| member.is_alive()).cloned().collect()
+    }
+
     fn list(&self) -> std::sync::MutexGuard<'_, Vec<Member>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -207,11 +207,14 @@ impl Renewing {
         let RenewerArgs { ctx, scope, holder, timing, .. } = &self.args;
         for action in todo {
             match action {
-                Action::Renew { sent, give_up_after } => {
+                Action::Renew { sent, .. } => {
+                    // The tenure gives an attempt up in time for the next; the call itself may go on to the end of
+                    // trust, for a late success still counts from its sending.
+                    let within = ctx.until(scope.grant.trusted_until());
                     let renewal = Renewal { claim: scope.grant.claim().clone(), ttl: timing.ttl() };
                     let me = me.clone();
                     let done = Reply::new(move |answer| drop(me.cast(RenewerMsg::Answered { sent, answer })));
-                    ctx.clerk.cast(crate::clerk::ClerkMsg::Renew { renewal, within: give_up_after, done })?;
+                    ctx.clerk.cast(crate::clerk::ClerkMsg::Renew { renewal, within, done })?;
                 }
                 Action::Extend(until) => scope.grant.extend(until),
                 Action::Announce(standing) => {

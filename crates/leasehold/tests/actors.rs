@@ -5,5 +5,8 @@
 mod actors {
     mod losses;
     mod renewals;
+    mod shutdown;
     pub(crate) mod stage;
+    mod unknown;
+    mod workers;
 }

@@ -11,7 +11,7 @@ use crate::{
     worker::{ActorCrew, BoxError, Crew, TaskCrew, Worker},
 };
 use leasehold_core::{LeaseName, NameError, campaign::Patience};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 use tokio::sync::watch;
 
 /// An election that is being set up; made by [`Node::election`].
@@ -89,8 +89,18 @@ impl ElectionBuilder {
         let (standings, stream) = Standings::open();
         let (position, watched) = watch::channel(Position::Campaigning);
         let longest_end = settings.join_within + settings.release_within;
-        let args = ElectionArgs { ctx: ctx.clone(), manner, settings, crew, standings, position };
+        let unconfirmed = Arc::<AtomicBool>::default();
+        let ctx = ctx.clone();
+        let args = ElectionArgs {
+            ctx,
+            manner,
+            settings,
+            crew,
+            standings,
+            position,
+            unconfirmed: unconfirmed.clone(),
+        };
         let actor = self.node.spawn(ElectionActor, args).await?;
-        Ok(Election::new(&self.node, name, actor, stream, watched, longest_end))
+        Ok(Election::new(&self.node, name, actor, stream, watched, longest_end, unconfirmed))
     }
 }

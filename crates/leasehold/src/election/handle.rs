@@ -4,7 +4,13 @@ use super::ElectionMsg;
 use crate::{event::WorkerOutcome, node::Node, standing::Standings};
 use leasehold_core::{Fence, LeaseName, campaign::Defeat};
 use ractor::ActorRef;
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::watch;
 
 /// Where a candidate stands.
@@ -37,6 +43,7 @@ pub struct Election {
     standings: Standings,
     position: watch::Receiver<Position>,
     longest_end: Duration,
+    unconfirmed: Arc<AtomicBool>,
     stopped: bool,
 }
 
@@ -51,12 +58,14 @@ impl Election {
         standings: Standings,
         position: watch::Receiver<Position>,
         longest_end: Duration,
+        unconfirmed: Arc<AtomicBool>,
     ) -> Self {
         node.enrol(actor.get_cell(), {
             let actor = actor.clone();
             move |within| stop(&actor, within, "its node", "the node is shutting down")
         });
-        Self { node: node.clone(), name, actor, standings, position, longest_end, stopped: false }
+        let node = node.clone();
+        Self { node, name, actor, standings, position, longest_end, unconfirmed, stopped: false }
     }
 
     /// The lease that is campaigned for.
@@ -94,8 +103,8 @@ impl Election {
     }
 
     /// Ends the election: the worker has `within` to quiesce, is then dropped, and the lease is released after it has
-    /// ended. Whether everything ended in time: if not, the worker blocks its thread, or the store did not answer; the
-    /// lease then expires.
+    /// ended. Whether everything ended in time and the store confirmed it: if not, the worker blocks its thread, or the
+    /// store did not answer; the lease then expires.
     ///
     /// Takes at most `within` plus the times to join and to release. Dropping the future stops nothing: the election
     /// still ends.
@@ -103,7 +112,8 @@ impl Election {
         self.stopped = true;
         stop(&self.actor, within, self.node.replica().as_str(), "stopped by its owner");
         let bound = within.saturating_add(self.longest_end);
-        self.actor.get_cell().wait(Some(bound)).await.is_ok()
+        let ended = self.actor.get_cell().wait(Some(bound)).await.is_ok();
+        ended && !self.unconfirmed.load(Ordering::SeqCst)
     }
 }
 

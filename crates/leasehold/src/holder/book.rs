@@ -14,7 +14,10 @@ use crate::{
 };
 use leasehold_core::{Claim, Fence, LostCause, Moment, Note, Parting, Release, Standing, Timing};
 use ractor::{ActorRef, RpcReplyPort};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 use tokio::{sync::oneshot, task::AbortHandle, time::Instant};
 
 /// What holds for every term of a lease or election.
@@ -53,6 +56,18 @@ pub(crate) struct TermReport {
     pub(crate) cause: LostCause,
     pub(crate) release: Option<Release>,
     pub(crate) lasted: Duration,
+}
+
+impl TermReport {
+    /// Whether the store knows that the term is over: nobody has to wait for its expiry.
+    pub(crate) const fn confirmed(&self) -> bool {
+        Self::is_confirmed(&self.cause, self.release.as_ref())
+    }
+
+    const fn is_confirmed(cause: &LostCause, release: Option<&Release>) -> bool {
+        matches!(cause, LostCause::NotHolder(_))
+            || matches!(release, Some(Release::Released | Release::NotHolder(_)))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -388,6 +403,9 @@ impl Book {
     fn finish(&mut self, release: Option<Release>) {
         let fence = self.claim().fence;
         let cause = self.told_over();
+        if !TermReport::is_confirmed(&cause, release.as_ref()) {
+            self.ctx.unconfirmed.store(true, Ordering::SeqCst);
+        }
         let worker = self.outcome.clone().unwrap_or(WorkerOutcome::Killed);
         let lasted = self.ctx.now().since(self.begun);
         if let Some(done) = self.done.take() {

@@ -105,6 +105,7 @@ impl NodeBuilder {
             own,
             apart,
             floors,
+            unconfirmed: Arc::default(),
             clerk: staff.clerk,
             watcher: staff.watcher,
             mailroom: staff.mailroom,

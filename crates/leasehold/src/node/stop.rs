@@ -3,7 +3,10 @@
 use super::{Members, root::RootMsg};
 use crate::{clerk::ClerkMsg, context::Context, mailroom::MailroomMsg, reply::Reply, watcher::WatcherMsg};
 use ractor::ActorRef;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
@@ -11,10 +14,13 @@ use tokio::{
 
 /// How a node ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 #[must_use = "it says whether every lease was released"]
 pub enum Stopped {
-    /// In order: every worker had ended, and the store had answered every call.
+    /// In order: every worker had ended, and the store confirmed every release.
     Clean,
+    /// In order, but the store did not confirm every release. What it did not release expires within its ttl.
+    Unconfirmed,
     /// Out of time: what had not ended was killed. Leases that were not released expire within their ttl.
     Killed,
 }
@@ -30,6 +36,7 @@ const RESERVE: Duration = Duration::from_secs(2);
 
 pub(super) async fn stop(parts: Parts, within: Duration) -> Stopped {
     let end = Instant::now() + within.min(leasehold_core::timing::MAX_TTL);
+    parts.ctx.unconfirmed.store(false, Ordering::SeqCst);
     let quiesce = within - (within / 4).min(RESERVE);
     let clean = timeout_at(end, in_order(&parts, quiesce)).await.is_ok();
     let root = parts.root.get_cell();
@@ -41,13 +48,17 @@ pub(super) async fn stop(parts: Parts, within: Duration) -> Stopped {
     }
     // The root has nothing to wait for in either case.
     let _ = root.wait(Some(Duration::from_secs(1))).await;
-    if clean { Stopped::Clean } else { Stopped::Killed }
+    match (clean, parts.ctx.unconfirmed.load(Ordering::SeqCst)) {
+        (true, false) => Stopped::Clean,
+        (true, true) => Stopped::Unconfirmed,
+        (false, _) => Stopped::Killed,
+    }
 }
 
 async fn in_order(parts: &Parts, quiesce: Duration) {
     loop {
         // A seeker that was just winning may have enlisted its holder meanwhile: until nobody is left.
-        let members = std::mem::take(&mut *parts.members.list());
+        let members = parts.members.alive();
         if members.is_empty() {
             break;
         }

@@ -1,6 +1,6 @@
 //! Losses: noticed at the next renewal, told in order, and never taken back.
 
-use super::stage::{Grave, Log, MS, SECOND, Stage, TTL, assert_at, name_of, until};
+use super::stage::{Grave, Log, MS, SECOND, Stage, TTL, assert_at, leads, name_of, rests, until};
 use leasehold::{Happening, HoldError, LeaseStore, LostCause, Release, Standing};
 use leasehold_core::Verb;
 use leasehold_testkit::Fault;
@@ -27,8 +27,7 @@ async fn an_ended_claim_is_lost_at_the_next_renewal_and_told_before_anything_new
             }
         });
         let election = election.await.unwrap();
-        until("a leads", || election.leading().is_some()).await;
-        let first = election.leading().unwrap();
+        let first = leads(&election).await;
         let begun = Instant::now();
         sleep(SECOND).await;
         stage.force("l").await;
@@ -89,17 +88,17 @@ async fn gains_and_losses_pair_up() {
     let (a, log) = stage.told("a").await;
     let mut election = a.election("l").lead(|_| async { pending().await }).await.unwrap();
     for round in 0..8 {
-        until("a leads", || election.leading().is_some()).await;
+        leads(&election).await;
         match round % 4 {
             0 => stage.force("l").await,
             1 => stage.faults.always(Verb::Renew, Fault::LoseRequest),
             2 => stage.faults.everything(&Fault::Hang),
             _ => election.step_down(SECOND, "testing"),
         }
-        until("a does not lead", || election.leading().is_none()).await;
+        rests(&election).await;
         stage.faults.heal();
     }
-    until("a leads", || election.leading().is_some()).await;
+    leads(&election).await;
 
     let mut seen = Vec::new();
     while let Ok(Some(stood)) = timeout(MS, election.standings().next()).await {

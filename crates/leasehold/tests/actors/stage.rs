@@ -1,12 +1,15 @@
 //! What every test here needs: a store with faults, nodes on it, and a log of what they tell.
 
-use leasehold::{Event, Happening, LeaseName, LeaseStore, MemoryStore, Node, SharedStore, Term, TokioClock};
+use leasehold::{
+    Election, Event, Fence, Happening, LeaseName, LeaseStore, MemoryStore, Node, Position, SharedStore, Term,
+    TokioClock, WorkerOutcome,
+};
 use leasehold_testkit::{Faults, FaultyStore};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -47,12 +50,6 @@ impl Stage {
         self.start(id, Arc::new(self.memory.clone()), &Log::default()).await
     }
 
-    /// A node that no fault touches, and what it tells.
-    pub(crate) async fn sound_told(&self, id: &str) -> (Node, Log) {
-        let log = Log::default();
-        (self.start(id, Arc::new(self.memory.clone()), &log).await, log)
-    }
-
     async fn start(&self, id: &str, store: SharedStore, log: &Log) -> Node {
         let log = log.clone();
         let node = Node::builder(store).replica(id).clock(self.clock.clone());
@@ -82,7 +79,7 @@ pub(crate) fn name_of(name: &str) -> LeaseName {
 pub(crate) struct Log(Arc<Mutex<Vec<(Instant, Event)>>>);
 
 impl Log {
-    fn write(&self, event: &Event) {
+    pub(crate) fn write(&self, event: &Event) {
         self.0.lock().unwrap().push((Instant::now(), event.clone()));
     }
 
@@ -103,6 +100,24 @@ impl Log {
     pub(crate) fn first(&self, wanted: impl Fn(&Happening) -> bool) -> Option<Instant> {
         self.all().iter().find(|(_, event)| wanted(&event.what)).map(|(at, _)| *at)
     }
+}
+
+/// Waits until the election leads.
+pub(crate) async fn leads(election: &Election) -> Fence {
+    let mut position = election.position();
+    let leading = position.wait_for(|position| matches!(position, Position::Leading(_)));
+    let leading = timeout(600 * SECOND, leading).await.expect("leads within ten minutes").unwrap();
+    let Position::Leading(fence) = &*leading else { unreachable!() };
+    *fence
+}
+
+/// Waits until the election's term is over and its worker has ended.
+pub(crate) async fn rests(election: &Election) -> Option<WorkerOutcome> {
+    let mut position = election.position();
+    let resting = position.wait_for(|position| matches!(position, Position::Resting { .. }));
+    let resting = timeout(600 * SECOND, resting).await.expect("rests within ten minutes").unwrap();
+    let Position::Resting { last } = &*resting else { unreachable!() };
+    last.clone()
 }
 
 /// Waits until something holds, looking each virtual millisecond; fails after a virtual minute.

@@ -1,0 +1,242 @@
+//! Ending: bounded, in order, honest about what the store confirmed, and nothing stays behind.
+
+use super::stage::{MS, SECOND, Stage, leads, name_of, until};
+use leasehold::{HoldError, LeaseStore, Position, StartError, Stopped, StoreErrorKind};
+use leasehold_core::Verb;
+use leasehold_testkit::Fault;
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep, timeout},
+};
+
+fn tasks() -> usize {
+    Handle::current().metrics().num_alive_tasks()
+}
+
+/// Tasks that were aborted, or are at their last statement, need a few polls to be gone.
+async fn back_to(baseline: usize, what: &str) {
+    for _ in 0..1_000 {
+        if tasks() <= baseline {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("{what}: {} tasks, {baseline} before", tasks());
+}
+
+/// B69, I11: holder, candidate and seeker end within the bound that they were given, whatever the store does, and no
+/// task of theirs stays.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_is_bounded_and_leaves_no_task_whatever_the_store_does() {
+    let ways = [
+        Fault::None,
+        Fault::Hang,
+        Fault::HangAfter,
+        Fault::Panic,
+        Fault::LoseReply,
+        Fault::Error(StoreErrorKind::Unreachable),
+    ];
+    for way in ways {
+        for within in [SECOND, 8 * SECOND, 60 * SECOND] {
+            let stage = Stage::new();
+            let baseline = tasks();
+            let node = stage.node("a").await;
+            let leader = node.election("x").lead(|_| async { pending().await }).await.unwrap();
+            leads(&leader).await;
+            let waiter = node.election("x").lead(|_| async { pending().await }).await.unwrap();
+            let holding = tokio::spawn({
+                let node = node.clone();
+                async move { node.lease("y").hold(|_| pending::<()>()).await }
+            });
+            let seeking = tokio::spawn({
+                let node = node.clone();
+                async move { node.lease("x").hold(|_| pending::<()>()).await }
+            });
+            sleep(SECOND).await;
+            stage.faults.everything(&way);
+            let begun = Instant::now();
+            let stopped = node.shutdown(within).await;
+            let took = begun.elapsed();
+            assert!(took <= within + 2 * MS, "{way:?}: {took:?} of {within:?}");
+            let healthy = way == Fault::None;
+            assert_eq!(stopped == Stopped::Clean, healthy, "{way:?} within {within:?}: {stopped:?}");
+            for ended in [holding, seeking] {
+                let ended = timeout(SECOND, ended).await.unwrap().unwrap();
+                assert!(matches!(ended, Err(HoldError::Stopped { .. } | HoldError::Lost(_))), "{ended:?}");
+            }
+            for election in [leader, waiter] {
+                assert_eq!(*election.position().borrow(), Position::Stopped, "{way:?}");
+                drop(election);
+            }
+            drop(node);
+            back_to(baseline, &format!("{way:?} within {within:?}")).await;
+            if healthy {
+                assert_eq!((stage.holder("x").await, stage.holder("y").await), (None, None));
+                assert!(
+                    stage.store.candidates(&name_of("x")).await.unwrap().is_empty(),
+                    "nobody is enlisted"
+                );
+            }
+        }
+    }
+}
+
+/// B69: the same for one election, which says whether the store confirmed it.
+#[tokio::test(start_paused = true)]
+async fn the_stop_of_an_election_is_bounded_and_says_whether_it_was_confirmed() {
+    for (way, confirmed) in [(Fault::None, true), (Fault::Hang, false), (Fault::LoseRequest, false)] {
+        let stage = Stage::new();
+        let node = stage.node("a").await;
+        let election = node.election("l").lead(|_| async { pending().await }).await.unwrap();
+        leads(&election).await;
+        stage.faults.everything(&way);
+        let begun = Instant::now();
+        assert_eq!(election.stop(SECOND).await, confirmed, "{way:?}");
+        // The worker's second, and at most five for the release.
+        assert!(begun.elapsed() <= 6 * SECOND + 5 * MS, "{way:?}: {:?}", begun.elapsed());
+        assert_eq!(stage.holder("l").await.is_none(), confirmed);
+    }
+}
+
+/// The worker is asked first, and has its time.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_quiesces_finishes_before_its_lease_is_released() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    let finished = Arc::new(AtomicBool::new(false));
+    let election = node.election("l").lead({
+        let finished = finished.clone();
+        move |term| {
+            let finished = finished.clone();
+            async move {
+                let within = term.quiescing().await;
+                assert!(within > SECOND, "{within:?}");
+                sleep(SECOND).await;
+                assert!(term.check().is_ok(), "renewed to the end");
+                finished.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+        }
+    });
+    let election = election.await.unwrap();
+    leads(&election).await;
+    let begun = Instant::now();
+    assert_eq!(node.shutdown(10 * SECOND).await, Stopped::Clean);
+    assert!(finished.load(Ordering::SeqCst));
+    assert!(begun.elapsed() <= SECOND + 5 * MS, "nobody waits for time that the worker does not need");
+    assert_eq!(stage.holder("l").await, None);
+}
+
+/// Two shutdowns at once, as by a signal and by the program: neither cuts the other's workers short.
+#[tokio::test(start_paused = true)]
+async fn a_second_shutdown_cuts_nothing_short_and_a_later_one_finds_nothing_to_do() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    let finished = Arc::new(AtomicBool::new(false));
+    let election = node.election("l").lead({
+        let finished = finished.clone();
+        move |term| {
+            let finished = finished.clone();
+            async move {
+                term.quiescing().await;
+                sleep(3 * SECOND).await;
+                finished.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+        }
+    });
+    let election = election.await.unwrap();
+    leads(&election).await;
+    let (first, second) = tokio::join!(node.shutdown(10 * SECOND), node.shutdown(10 * SECOND));
+    assert_eq!((first, second), (Stopped::Clean, Stopped::Clean));
+    assert!(finished.load(Ordering::SeqCst), "the worker had its time");
+    assert_eq!(stage.holder("l").await, None);
+    assert_eq!(timeout(SECOND, node.shutdown(10 * SECOND)).await, Ok(Stopped::Clean));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_started_on_a_node_that_was_shut_down() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    assert_eq!(node.shutdown(SECOND).await, Stopped::Clean);
+    let requests = stage.faults.total();
+    let held = timeout(SECOND, node.lease("l").hold(|_| async {})).await.unwrap();
+    assert!(matches!(held, Err(HoldError::Stopped { .. })), "{held:?}");
+    let led = node.election("l").lead(|_| async { Ok(()) }).await;
+    assert!(matches!(led, Err(leasehold::ElectError::Start(StartError::Stopped))), "{led:?}");
+    assert!(node.fenced("r", "l", ()).await.is_err());
+    sleep(60 * SECOND).await;
+    assert_eq!(stage.faults.total(), requests, "the store is left alone");
+}
+
+/// The last handle is the end, in the background: released, not left to expire.
+#[tokio::test(start_paused = true)]
+async fn dropping_the_last_handle_ends_everything() {
+    let stage = Stage::new();
+    let baseline = tasks();
+    let node = stage.node("a").await;
+    let election = node.election("l").lead(|term| async move {
+        term.quiescing().await;
+        Ok(())
+    });
+    let election = election.await.unwrap();
+    leads(&election).await;
+    drop(node);
+    sleep(60 * SECOND).await;
+    assert_eq!(stage.holder("l").await.as_deref(), Some("a"), "an election is a handle, too");
+    drop(election);
+    sleep(SECOND).await;
+    assert_eq!(stage.holder("l").await, None);
+    back_to(baseline, "dropped").await;
+}
+
+/// A shutdown in the middle of a bid: the bid's claim is undone before the last call to the store.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_in_the_middle_of_an_acquire_leaves_nothing_held() {
+    for late in [1, 100, 900] {
+        for fault in [Fault::Late(late * MS), Fault::Slow(late * MS)] {
+            let stage = Stage::new();
+            let node = stage.node("a").await;
+            stage.faults.always(Verb::Acquire, fault.clone());
+            let seeking = tokio::spawn({
+                let node = node.clone();
+                async move { node.lease("l").hold(|_| pending::<()>()).await }
+            });
+            let election = node.election("m").lead(|_| async { pending().await }).await.unwrap();
+            tokio::task::yield_now().await;
+            until("both bid", || stage.faults.count(Verb::Acquire) == 2).await;
+            let stopped = node.shutdown(5 * SECOND).await;
+            assert_eq!(stopped, Stopped::Clean, "{fault:?}");
+            assert!(matches!(seeking.await.unwrap(), Err(HoldError::Stopped { .. })));
+            drop(election);
+            for name in ["l", "m"] {
+                let record = stage.memory.inspect(&name_of(name)).await.unwrap();
+                assert_eq!(record.claim(), None, "{fault:?}");
+            }
+        }
+    }
+}
+
+/// Two ends asked for: the worker has the shorter time of both.
+#[tokio::test(start_paused = true)]
+async fn of_two_times_to_quiesce_the_shorter_counts() {
+    for (first, second) in [(2, 30), (30, 2)] {
+        let stage = Stage::new();
+        let node = stage.node("a").await;
+        let election = node.election("l").lead(|_| async { pending().await }).await.unwrap();
+        leads(&election).await;
+        let begun = Instant::now();
+        election.step_down(first * SECOND, "first");
+        election.step_down(second * SECOND, "second");
+        until("it has stepped down", || election.leading().is_none()).await;
+        let took = begun.elapsed();
+        assert!(took >= 2 * SECOND && took <= 2 * SECOND + 10 * MS, "{took:?}");
+    }
+}

@@ -1,0 +1,262 @@
+//! Outcomes that nobody knows: lost answers, dropped futures, timeouts at the moment of success.
+
+use super::stage::{MS, SECOND, Stage, TTL, leads, until};
+use leasehold::{Node, Release, Term};
+use leasehold_core::Verb;
+use leasehold_testkit::{Fault, Stepper};
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+/// B81: the retry has the same attempt id, so the store grants the same fence again, and at once.
+#[tokio::test(start_paused = true)]
+async fn an_acquire_whose_reply_was_lost_is_recognized_by_its_attempt() {
+    for way in [Fault::LoseReply, Fault::LoseRequest] {
+        let stage = Stage::new();
+        let node = stage.node("a").await;
+        stage.faults.next(Verb::Acquire, [way.clone(), way.clone()]);
+        let begun = Instant::now();
+        let held = node.lease("l").wait(5 * SECOND).hold(|_| async {}).await.unwrap();
+        assert!(begun.elapsed() < SECOND, "{way:?}: {:?}", begun.elapsed());
+        assert_eq!(held.fence.get(), 1, "{way:?}: one claim, one fence");
+        assert_eq!(stage.faults.count(Verb::Acquire), 3);
+    }
+}
+
+/// I7: a try that cannot be settled gives back what it may have got.
+#[tokio::test(start_paused = true)]
+async fn a_single_try_whose_replies_are_lost_leaves_nothing_held() {
+    let stage = Stage::new();
+    let (a, b) = (stage.node("a").await, stage.sound("b").await);
+    stage.faults.always(Verb::Acquire, Fault::LoseReply);
+    let tried = a.lease("l").try_once().hold(|_| async {}).await.unwrap_err();
+    assert!(tried.to_string().contains("not acquired"), "{tried}");
+    assert!(stage.faults.count(Verb::Acquire) > 1, "it tried to learn what became of its bid");
+    assert_free_soon(&b, "tried").await;
+}
+
+/// B78 for a release: nobody waits for the ttl because an answer was lost, and nobody is told of a loss that was none.
+#[tokio::test(start_paused = true)]
+async fn a_release_whose_reply_was_lost_is_repeated_and_no_loss() {
+    for way in [Fault::LoseReply, Fault::LoseRequest, Fault::Error(leasehold::StoreErrorKind::Unreachable)] {
+        for rival in [false, true] {
+            let stage = Stage::new();
+            let (a, b) = (stage.node("a").await, stage.sound("b").await);
+            let rivals = tokio::spawn(async move {
+                // With a rival in line the lease is another's before the release is repeated.
+                if rival {
+                    sleep(MS).await;
+                    b.lease("l").hold(|_| sleep(30 * SECOND)).await.map(drop).unwrap();
+                }
+            });
+            stage.faults.next(Verb::Release, [way.clone()]);
+            let held = a.lease("l").hold(|_| sleep(SECOND)).await.unwrap();
+            assert_eq!((held.lost, held.release), (None, Some(Release::Released)), "{way:?}, rival {rival}");
+            rivals.await.unwrap();
+        }
+    }
+}
+
+/// A claim that expired before its release arrived was not released: the answer says so.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_came_after_the_expiry_is_not_taken_for_one() {
+    let stage = Stage::new();
+    let a = stage.node("a").await;
+    stage.faults.always(Verb::Renew, Fault::LoseRequest);
+    stage.faults.next(Verb::Release, vec![Fault::LoseRequest; 3]);
+    // Ends a moment before the end of trust; the release gets through only after the store's own expiry.
+    stage.faults.next(Verb::Release, [Fault::Slow(3 * SECOND / 2)]);
+    let held = a.lease("l").hold(|_| sleep(Duration::from_millis(8_990))).await.unwrap();
+    assert!(matches!(held.release, Some(Release::NotHolder(_))), "{:?}", held.release);
+}
+
+/// I7, B78: the future of `hold` dropped at each of its awaits. Nobody holds the lease soon after, and no work runs on.
+#[tokio::test(start_paused = true)]
+async fn a_hold_dropped_at_any_await_leaves_nothing_held() {
+    for fault in [Fault::None, Fault::Slow(5 * MS), Fault::Late(5 * MS), Fault::LoseReply] {
+        let polls = Stepper::at_every_await(async |stepper| {
+            let stage = Stage::new();
+            let (a, b) = (stage.node("a").await, stage.sound("b").await);
+            stage.faults.next(Verb::Acquire, [fault.clone()]);
+            let running = Running::default();
+            let work = running.work(3 * MS);
+            let done = stepper.run(a.lease("l").hold(work)).await;
+            assert_free_soon(&b, &format!("{fault:?} {stepper:?}")).await;
+            assert_eq!(running.count(), 0, "{fault:?} {stepper:?}: the work runs on");
+            assert_eq!(stage.store.candidates(&super::stage::name_of("l")).await.unwrap(), []);
+            done.is_some()
+        })
+        .await;
+        assert!(polls >= 3, "{fault:?}: {polls} polls are no sweep");
+    }
+}
+
+/// The same while another holds it: the candidate that nobody waits for leaves the line.
+#[tokio::test(start_paused = true)]
+async fn a_wait_dropped_at_any_await_leaves_the_line() {
+    let polls = Stepper::at_every_await(async |stepper| {
+        let stage = Stage::new();
+        let (a, b) = (stage.node("a").await, stage.sound("b").await);
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let holding = tokio::spawn(async move { b.lease("l").hold(|_| ended).await.map(drop) });
+        sleep(MS).await;
+        let running = Running::default();
+        tokio::spawn(async move {
+            sleep(50 * MS).await;
+            drop(end);
+        });
+        let done = stepper.run(a.lease("l").hold(running.work(3 * MS))).await;
+        holding.await.unwrap().unwrap();
+        sleep(20 * MS).await;
+        assert_eq!(running.count(), 0, "{stepper:?}");
+        assert_eq!(stage.holder("l").await, None, "{stepper:?}");
+        assert_eq!(stage.store.candidates(&super::stage::name_of("l")).await.unwrap(), [], "{stepper:?}");
+        done.is_some()
+    })
+    .await;
+    assert!(polls >= 3, "{polls} polls are no sweep");
+}
+
+/// B78: the caller's timeout swept over the moment of success in small steps. After each try the name is free soon.
+#[tokio::test(start_paused = true)]
+async fn a_timeout_at_the_moment_of_success_leaves_nothing_held() {
+    let trip = 10 * MS;
+    for way in [Fault::Slow(trip), Fault::Late(trip)] {
+        let stage = Stage::new();
+        let (a, b) = (stage.node("a").await, stage.sound("b").await);
+        stage.faults.always(Verb::Acquire, way.clone());
+        let running = Running::default();
+        let mut won = 0;
+        // Tokio's timers have steps of a millisecond; within one, the order of the two wake-ups is what varies.
+        for step in 0..400 {
+            let after = Duration::from_micros(100) * step;
+            if step % 3 == 0 {
+                tokio::task::yield_now().await;
+            }
+            let held = timeout(after, a.lease("l").ttl(30 * SECOND).hold(running.work(2 * MS))).await;
+            won += usize::from(held.is_ok());
+            assert_free_soon(&b, &format!("{way:?} after {after:?}")).await;
+            assert_eq!(running.count(), 0, "{way:?} after {after:?}: the work runs on");
+        }
+        assert!(won > 50 && won < 350, "{won} of 400 won: the sweep went over the moment of success");
+    }
+}
+
+/// The same for an election that is dropped, or stopped, at any moment of its beginning.
+#[tokio::test(start_paused = true)]
+async fn an_election_dropped_at_any_moment_leaves_nothing_held() {
+    for fault in [Fault::None, Fault::Slow(5 * MS), Fault::Late(5 * MS), Fault::LoseReply] {
+        for step in 0..24 {
+            let stage = Stage::new();
+            let (a, b) = (stage.node("a").await, stage.sound("b").await);
+            stage.faults.next(Verb::Acquire, [fault.clone()]);
+            let election = a.election("l").lead(|term| async move {
+                term.quiescing().await;
+                Ok(())
+            });
+            let election = election.await.unwrap();
+            if step % 2 == 0 {
+                sleep(step / 2 * MS).await;
+                drop(election);
+            } else {
+                (0..step).for_each(drop);
+                for _ in 0..step {
+                    tokio::task::yield_now().await;
+                }
+                assert!(election.stop(SECOND).await, "{fault:?} at step {step}");
+            }
+            assert_free_soon(&b, &format!("{fault:?} at step {step}")).await;
+        }
+    }
+}
+
+/// I7: whatever is dropped or lost, and with a store that is gone for good, nothing is held longer than its ttl.
+#[tokio::test(start_paused = true)]
+async fn nothing_stays_held_longer_than_its_ttl() {
+    let stage = Stage::new();
+    let (a, b) = (stage.node("a").await, stage.sound("b").await);
+    stage.faults.next(Verb::Acquire, [Fault::HangAfter]);
+    let dropped = timeout(SECOND, a.lease("l").hold(|_| pending::<()>())).await;
+    assert!(dropped.is_err());
+    stage.faults.everything(&Fault::Hang);
+    let begun = Instant::now();
+    let held = b.lease("l").hold(|term| async move { term.fence().get() }).await.unwrap();
+    assert!(begun.elapsed() <= TTL, "{:?}", begun.elapsed());
+    assert!(held.output <= 2);
+}
+
+/// I7: an election whose term is unsettled when it is stopped undoes it.
+#[tokio::test(start_paused = true)]
+async fn a_stop_in_the_middle_of_an_unsettled_attempt_undoes_it() {
+    let stage = Stage::new();
+    let (a, b) = (stage.node("a").await, stage.sound("b").await);
+    stage.faults.always(Verb::Acquire, Fault::LoseReply);
+    let election = a.election("l").lead(|_| async { unreachable!("never granted") }).await.unwrap();
+    until("it has bid twice", || stage.faults.count(Verb::Acquire) == 2).await;
+    assert_eq!(
+        stage.holder("l").await.as_deref(),
+        Some("a"),
+        "held by nobody alive, as far as anybody knows"
+    );
+    assert!(election.stop(SECOND).await);
+    assert_free_soon(&b, "stopped").await;
+    drop(a);
+}
+
+/// A leader whose renewal's reply was lost goes on under the same fence.
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_of_a_renewal_costs_nothing() {
+    let stage = Stage::new();
+    let (a, log) = stage.told("a").await;
+    let election = a.election("l").lead(|_| async { pending().await }).await.unwrap();
+    let fence = leads(&election).await;
+    stage.faults.next(Verb::Renew, [Fault::LoseReply, Fault::None, Fault::LoseReply]);
+    sleep(60 * SECOND).await;
+    assert_eq!(election.leading(), Some(fence));
+    assert_eq!((log.count("jeopardy"), log.count("lost")), (2, 0));
+}
+
+/// Counts works under way.
+#[derive(Clone, Default)]
+struct Running(Arc<AtomicU64>);
+
+impl Running {
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// A work of this length.
+    fn work(&self, length: Duration) -> impl FnOnce(Term) -> WorkFuture + Send + use<> {
+        let running = self.clone();
+        move |_| {
+            running.0.fetch_add(1, Ordering::SeqCst);
+            let gone = Gone(running);
+            Box::pin(async move {
+                let _gone = gone;
+                sleep(length).await;
+            })
+        }
+    }
+}
+
+type WorkFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct Gone(Running);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Half a second is what a caller is promised; what was undone is free within a few round trips.
+async fn assert_free_soon(by: &Node, when: &str) {
+    let free = timeout(SECOND / 2, by.lease("l").hold(|_| async {})).await;
+    assert!(matches!(free, Ok(Ok(_))), "{when}: still held after half a second: {free:?}");
+}
