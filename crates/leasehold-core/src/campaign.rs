@@ -276,7 +276,7 @@ impl Campaign {
         if let Some(fence) = record.counter {
             self.seen(fence);
         }
-        if matches!(self.phase, Phase::Bidding { .. }) && record.claim().is_none() {
+        if matches!(self.phase, Phase::Bidding { .. }) && record.state == LeaseState::Vacant {
             self.vacated = record.counter;
         }
         if !matches!(self.phase, Phase::Waiting { .. } | Phase::Looking | Phase::InTurn { .. }) {

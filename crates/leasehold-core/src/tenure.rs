@@ -129,7 +129,9 @@ impl Tenure {
         now: Moment,
         seed: u64,
     ) -> (Self, Vec<Action>) {
-        let retry = Backoff::new(timing.renew_every() / 8, timing.renew_every(), seed);
+        // A long lease is no reason to wait long for the second try.
+        let base = (timing.renew_every() / 8).min(Duration::from_secs(1));
+        let retry = Backoff::new(base, timing.renew_every().min(Duration::from_secs(60)), seed);
         let mut tenure = Self {
             timing,
             trusted_until: Moment::ORIGIN,
@@ -269,9 +271,9 @@ impl Tenure {
             if self.max_silence.is_some_and(|max| now.since(self.last_pulse) > max) {
                 self.failed(now, JeopardyCause::NoPulse, todo);
             } else {
-                // Half of what is left, so that another attempt finds room; all of it when that would be too little.
+                // A third of what is left, so that others find room; all of it when that would be too little.
                 let left = self.trusted_until.since(now);
-                let give_up_after = (left / 2).max(SHORTEST_ATTEMPT).min(left);
+                let give_up_after = (left / 3).max(SHORTEST_ATTEMPT).min(left);
                 self.in_flight = Some(Attempt { sent: now, give_up_at: now.after(give_up_after) });
                 todo.push(Action::Renew { sent: now, give_up_after });
             }
