@@ -55,7 +55,7 @@ fn row(table: &mut Table, what: &str, ours: &mut [Duration], theirs: &mut [Durat
 async fn releases(url: &str, way: Way, rounds: usize) -> anyhow::Result<Vec<Duration>> {
     let name = format!("release {way:?}");
     let mut leader = Replica::spawn(url, &name, Duration::from_secs(1), way).await?;
-    leader.leads().await?;
+    leader.begins().await?;
     let mut waiter = Replica::spawn(url, &name, Duration::from_secs(1), way).await?;
     let mut gaps = Vec::with_capacity(rounds);
     for _ in 0..rounds {
@@ -77,7 +77,7 @@ async fn kills(
 ) -> anyhow::Result<Vec<Duration>> {
     let name = format!("kill {way:?}");
     let mut leader = Replica::spawn(url, &name, ttl, way).await?;
-    leader.leads().await?;
+    leader.begins().await?;
     let mut gaps = Vec::with_capacity(rounds);
     for _ in 0..rounds {
         let mut waiter = Replica::spawn(url, &name, ttl, way).await?;
@@ -94,7 +94,7 @@ async fn kills(
 async fn expiries(url: &str, way: Way, rounds: usize, store: &SharedStore) -> anyhow::Result<Vec<Duration>> {
     let name = format!("expiry {way:?}");
     let mut leader = Replica::spawn(url, &name, SHORT, way).await?;
-    leader.leads().await?;
+    leader.begins().await?;
     let mut gaps = Vec::with_capacity(rounds);
     for _ in 0..rounds {
         let mut waiter = Replica::spawn(url, &name, SHORT, way).await?;

@@ -1,16 +1,19 @@
 //! The yardstick: the usual recipe, on the same store. Try to acquire every ttl/3; renew as often; release at the end.
 
-use super::replica::say;
-use leasehold::{Acquire, AttemptId, Bid, Parting, Renewal, TraceContext};
+use leasehold::{Acquire, AttemptId, Bid, Parting, Renewal, SharedStore, TraceContext};
 use std::time::Duration;
 
-pub(super) async fn coordinate<W, F>(url: &str, name: &str, ttl: Duration, work: W) -> anyhow::Result<()>
+/// Waits for the lease by polling, and works once under it.
+pub(super) async fn coordinate<W, F>(
+    store: &SharedStore,
+    name: &str,
+    ttl: Duration,
+    work: W,
+) -> anyhow::Result<()>
 where
     W: Fn() -> F,
     F: Future<Output = ()>,
 {
-    let store = leasehold::connect(url).await?;
-    let mut met = false;
     loop {
         let bid = Bid {
             name: name.try_into()?,
@@ -34,10 +37,7 @@ where
                 () = renewing => {}
             }
             let _ = store.release(&granted.claim, &Parting::default()).await;
-            // It tries again only after the pause, so that the other side gets its turn.
-            say("waits");
-        } else if !std::mem::replace(&mut met, true) {
-            say("waits");
+            return Ok(());
         }
         tokio::time::sleep(ttl / 3).await;
     }

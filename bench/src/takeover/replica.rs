@@ -5,7 +5,7 @@ use anyhow::{Context as _, bail};
 use leasehold::{BootClock, Clock, Moment, Node};
 use std::{process::Stdio, str::FromStr, sync::Arc, time::Duration};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines, Stdin},
     process::{Child, ChildStdin, ChildStdout, Command},
     sync::Mutex,
     time::timeout,
@@ -65,8 +65,16 @@ impl Replica {
         Ok(Moment::from_nanos(at.parse()?))
     }
 
-    /// Waits until it has met somebody else's holding.
+    /// Lets it campaign; it leads at once, for nobody else wants the lease.
+    pub(super) async fn begins(&mut self) -> anyhow::Result<()> {
+        self.to.write_all(b"campaign\n").await?;
+        self.leads().await?;
+        Ok(())
+    }
+
+    /// Lets it campaign, and waits until it has met somebody else's holding.
     pub(super) async fn waits(&mut self) -> anyhow::Result<()> {
+        self.to.write_all(b"campaign\n").await?;
         self.hear("waits").await?;
         // It says so as it begins; its first attempt, its place in the roster and its watch follow at once.
         tokio::time::sleep(Duration::from_millis(60)).await;
@@ -98,29 +106,37 @@ impl Replica {
 pub(crate) async fn holder(arguments: &[&str]) -> anyhow::Result<()> {
     let [url, name, ttl, way] = arguments else { bail!("holder URL NAME TTL_MS WAY") };
     let (ttl, way): (_, Way) = (Duration::from_millis(ttl.parse()?), way.parse()?);
-    let commands = Arc::new(Mutex::new(BufReader::new(tokio::io::stdin()).lines()));
-    let work = move || {
+    let commands: Commands = Arc::new(Mutex::new(BufReader::new(tokio::io::stdin()).lines()));
+    let work = {
         let commands = commands.clone();
-        async move {
-            say("leads");
-            let _ = commands.lock().await.next_line().await;
-            say("ended");
+        move || {
+            let commands = commands.clone();
+            async move {
+                say("leads");
+                let _ = commands.lock().await.next_line().await;
+                say("ended");
+            }
         }
     };
-    if way == Way::Polling {
-        return polling::coordinate(url, name, ttl, work).await;
-    }
-    let node = Node::connect(url).await?;
-    let mut first = true;
-    loop {
-        if !std::mem::take(&mut first) || node.store().inspect(&(*name).try_into()?).await?.claim().is_some()
-        {
+    let store = leasehold::connect(url).await?;
+    let node = Node::builder(store.clone()).start().await?;
+    // Only when told to: an old leader that bids again at once would be its own successor.
+    while commands.lock().await.next_line().await?.is_some() {
+        if store.inspect(&(*name).try_into()?).await?.claim().is_some() {
             say("waits");
         }
-        let (lease, work) = (node.lease(*name).ttl(ttl).crash_witness(way == Way::Witness), work.clone());
-        drop(lease.hold(move |_| work()).await?);
+        let work = work.clone();
+        if way == Way::Polling {
+            polling::coordinate(&store, name, ttl, work).await?;
+        } else {
+            let lease = node.lease(*name).ttl(ttl).crash_witness(way == Way::Witness);
+            drop(lease.hold(move |_| work()).await?);
+        }
     }
+    Ok(())
 }
+
+type Commands = Arc<Mutex<Lines<BufReader<Stdin>>>>;
 
 pub(super) fn say(word: &str) {
     println!("{word} {}", BootClock.now().as_nanos());
