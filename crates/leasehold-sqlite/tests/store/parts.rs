@@ -78,6 +78,9 @@ async fn hold(path: &Path, names: &[&str]) {
 async fn wait(path: &Path, name: &str, by: &str) {
     let store = open(path);
     let mut watch = store.watch(Scope::Names(vec![lease(name)])).await.unwrap();
+    if store.diagnose().await.unwrap().iter().any(|finding| finding.code == "no-events") {
+        say("no-events");
+    }
     let wanted = bid(name, by);
     match store.acquire(&wanted).await {
         Acquire::Held(_) => say("waiting"),

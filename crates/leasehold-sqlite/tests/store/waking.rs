@@ -153,3 +153,22 @@ async fn a_damaged_record_does_not_interrupt_the_watch_of_the_others() {
     until(&mut watch, |record| record.name == lease("sound") && record.claim().is_none()).await;
     assert_eq!(trouble, 1);
 }
+
+/// Linux gives a user few listeners, and a crowd of processes may have used them up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_gets_no_events_still_wakes() {
+    let (_dir, path) = home();
+    let store = open(&path);
+    let claim = won(store.acquire(&bid("feed", "a")).await).claim;
+    let mut command = tokio::process::Command::new("unshare");
+    let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
+    command
+        .args(["--user", "--map-root-user", "sh", "-c", script, "sh"])
+        .arg(std::env::current_exe().unwrap());
+    let mut waiter = Part::of(command, "wait", &path, "feed b");
+    assert_eq!(waiter.says().await, "no-events", "its doctor says so");
+    assert_eq!(waiter.says().await, "waiting");
+    let_go(&store, &claim).await;
+    assert_eq!(waiter.says().await, "granted 2 released");
+    waiter.end().await;
+}
