@@ -8,6 +8,8 @@ pub const MIN_TTL: Duration = Duration::from_millis(50);
 pub const MAX_TTL: Duration = Duration::from_hours(24);
 /// The smallest margin.
 pub const MIN_MARGIN: Duration = Duration::from_millis(5);
+/// The shortest renewal interval.
+pub const MIN_RENEW_EVERY: Duration = Duration::from_millis(5);
 
 /// The durations of one lease, checked against each other.
 ///
@@ -62,9 +64,14 @@ pub enum TimingError {
         /// What was asked for.
         margin: Duration,
     },
-    /// The renewal interval was zero.
-    #[error("renew_every must not be zero: ttl/3 is the usual value")]
-    RenewEveryZero,
+    /// The renewal interval was below [`MIN_RENEW_EVERY`] (zero included).
+    #[error(
+        "renewing every {renew_every:?} would hammer the store: the least is {MIN_RENEW_EVERY:?}, ttl/3 is usual"
+    )]
+    RenewEveryTooShort {
+        /// What was asked for.
+        renew_every: Duration,
+    },
     /// The triangle does not hold.
     #[error(
         "renew_every {renew_every:?} + grace {grace:?} + margin {margin:?} must be less than the ttl {ttl:?}, \
@@ -111,7 +118,7 @@ impl Timing {
     /// Another renewal interval.
     ///
     /// # Errors
-    /// [`TimingError`] if it is zero or breaks the triangle.
+    /// [`TimingError`] if it is below [`MIN_RENEW_EVERY`] or breaks the triangle.
     pub fn with_renew_every(self, renew_every: Duration) -> Result<Self, TimingError> {
         Self { renew_every, ..self }.checked()
     }
@@ -141,8 +148,8 @@ impl Timing {
         if margin < MIN_MARGIN {
             return Err(TimingError::MarginTooSmall { margin });
         }
-        if renew_every.is_zero() {
-            return Err(TimingError::RenewEveryZero);
+        if renew_every < MIN_RENEW_EVERY {
+            return Err(TimingError::RenewEveryTooShort { renew_every });
         }
         match renew_every.checked_add(grace).and_then(|sum| sum.checked_add(margin)) {
             Some(sum) if sum < ttl => Ok(self),

@@ -242,7 +242,7 @@ proptest! {
         round_trips in prop::collection::vec(0.0..1.0f64, 200),
     ) {
         let start = Moment::from_nanos(1 << 40);
-        let slowest = ((timing.trust() - timing.renew_every()) / 3).min(timing.trust() / 3);
+        let slowest = ((timing.trust() - timing.renew_every()) / 3).min(timing.trust() / 4);
         let mut term = Observed::begin(timing, start, Duration::ZERO, timing.ttl(), None)?;
         for share in round_trips {
             let due = term.wake_at.unwrap_or(term.now);
