@@ -3,7 +3,7 @@
 //! Most of these let `elect` end its command, by a TERM that it answers itself.
 
 use crate::launch::{Running, Store, eventually, runs, state};
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn a_command_that_ends_within_its_grace_is_not_killed() {
@@ -94,11 +94,18 @@ fn a_stopped_group_that_ignores_term_is_killed() {
 fn a_zombie_that_its_parent_never_reaps_does_not_hold_the_wrapper() {
     let store = Store::new();
     // The subshell starts a sleep in the group and then leaves the group itself, for a program that reaps nothing.
-    let script = "(sleep 100 & echo $!; exec setsid sh -c 'echo $$; exec sleep 100') & read end; exit 0";
+    let script = "(sleep 100 & echo $! > \"$0\"; exec setsid sleep 100) & echo $!; read end; exit 0";
     let mut command = store.run(&["--grace=100ms"], script);
-    command.stdin(std::process::Stdio::piped());
+    let member = store.path("member");
+    command.arg(&member).stdin(std::process::Stdio::piped());
     let mut running = Running::start(command);
-    let (member, deserter) = (running.pid_line(), running.pid_line());
+    let deserter = running.pid_line();
+    // As long as it is a shell it may still reap.
+    eventually("it has left", || {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", deserter.as_raw_pid()));
+        name.is_ok_and(|name| name == "sleep\n")
+    });
+    let member = Pid::from_raw(std::fs::read_to_string(member).unwrap().trim().parse().unwrap()).unwrap();
     running.close_stdin();
     assert_eq!(running.code(), 0);
     assert_eq!(state(member), Some('Z'), "dead, and its parent does not care");
