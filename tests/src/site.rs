@@ -1,0 +1,150 @@
+//! One test's own store, and the replicas that meet there.
+
+use crate::{Backend, Casting, Deadline, FullDisk, WallClock};
+use leasehold::{BootClock, Clock, LeaseName, LeaseRecord, LeaseState, SharedStore};
+use std::{
+    cell::OnceCell,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// The lease that replicas are after unless told otherwise.
+pub(crate) const LEASE: &str = "duty";
+/// A directory of its own, so that a test may do with it as it likes.
+const STORE_DIR: &str = "store";
+
+/// One test's own store, and the directory in which everything of the test lives. Removed with it.
+pub struct Site {
+    // Dropped in this order: the store before the runtime that it needs, the directory last.
+    store: OnceCell<SharedStore>,
+    runtime: Runtime,
+    address: String,
+    program: &'static str,
+    dir: TempDir,
+}
+
+/// A record, and between which instants of the host's boot clock it was read.
+#[derive(Debug, Clone)]
+pub struct Glance {
+    /// The record.
+    pub record: LeaseRecord,
+    before: u64,
+    after: u64,
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Glance {
+    /// The earliest instant at which the claim may expire, unless it is renewed.
+    #[must_use]
+    pub fn expires_from(&self) -> u64 {
+        self.before + nanos(self.record.remaining())
+    }
+
+    /// The latest instant at which the present claim may have been granted.
+    ///
+    /// # Panics
+    /// If nobody holds it.
+    #[must_use]
+    pub fn granted_by(&self) -> u64 {
+        match &self.record.state {
+            LeaseState::Held { held_for, .. } => self.after - nanos(*held_for),
+            other => panic!("nobody holds it: {other:?}"),
+        }
+    }
+
+    /// The fence of the present claim; 0 if nobody holds it.
+    #[must_use]
+    pub fn fence(&self) -> u64 {
+        self.record.claim().map_or(0, |claim| claim.fence.get())
+    }
+}
+
+impl Site {
+    /// A fresh store, for the program `replica` at `program`.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    #[must_use]
+    pub fn new(backend: Backend, program: &'static str) -> Self {
+        let dir = TempDir::new().expect("a directory for the test");
+        let address = backend.address(&dir.path().join(STORE_DIR));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime for the test");
+        Self { store: OnceCell::new(), runtime, address, program, dir }
+    }
+
+    /// A replica to be started here.
+    pub fn replica(&self, id: &str) -> Casting {
+        Casting::new(self.program, &self.address, id)
+    }
+
+    /// The test's directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A wall clock to start replicas under.
+    #[must_use]
+    pub fn wall_clock(&self, name: &str) -> WallClock {
+        WallClock::new(self.dir(), name)
+    }
+
+    /// A disk to start replicas on.
+    #[must_use]
+    pub fn full_disk(&self, name: &str) -> FullDisk {
+        FullDisk::new(self.dir(), name)
+    }
+
+    /// Where the store's files are, if it has any.
+    #[must_use]
+    pub fn store_dir(&self) -> PathBuf {
+        self.dir().join(STORE_DIR)
+    }
+
+    /// The lease's record, read by the test itself.
+    ///
+    /// # Panics
+    /// If the store cannot be read.
+    #[must_use]
+    pub fn look(&self) -> Glance {
+        let store = self.store.get_or_init(|| {
+            self.runtime.block_on(leasehold::connect(&self.address)).expect("the test's own store")
+        });
+        let name = LeaseName::new(LEASE).expect("a good name");
+        let before = BootClock.now().as_nanos();
+        let record = self.runtime.block_on(store.inspect(&name)).expect("a readable store");
+        Glance { record, before, after: BootClock.now().as_nanos() }
+    }
+
+    /// Looks until the record `fits`.
+    ///
+    /// # Panics
+    /// If it never does.
+    pub fn look_until(&self, what: &str, fits: impl Fn(&Glance) -> bool) -> Glance {
+        Deadline::patient().poll(what, || Some(self.look()).filter(|glance| fits(glance)))
+    }
+
+    /// Looks until nobody holds the lease.
+    ///
+    /// # Panics
+    /// If somebody holds it for ever.
+    pub fn look_until_vacant(&self) -> Glance {
+        self.look_until("the lease is vacant", |glance| glance.record.state == LeaseState::Vacant)
+    }
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Site({})", self.address)
+    }
+}
