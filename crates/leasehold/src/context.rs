@@ -5,14 +5,19 @@ use leasehold_core::{Clock, Fence, LeaseName, Moment, ReplicaId, SharedStore};
 use ractor::ActorRef;
 use std::{
     collections::HashMap,
+    ops::Deref,
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 use tokio::runtime::Handle;
 
-/// What every actor of a node shares: values, and the three actors that talk to the store.
+/// What every actor of a node shares. One word to clone: every actor of every term has one.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
+pub(crate) struct Context(Arc<Shared>);
+
+/// Values, and the three actors that talk to the store.
+#[derive(Debug)]
+pub(crate) struct Shared {
     pub(crate) store: SharedStore,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) replica: ReplicaId,
@@ -32,7 +37,18 @@ pub(crate) struct Context {
     pub(crate) mailroom: ActorRef<MailroomMsg>,
 }
 
+impl Deref for Context {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
 impl Context {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+
     pub(crate) fn now(&self) -> Moment {
         self.clock.now()
     }

@@ -86,7 +86,8 @@ pub(crate) enum Stage {
 
 pub(crate) struct Book {
     me: ActorRef<HolderMsg>,
-    args: Option<HolderArgs>,
+    // Boxed: needed once, while the book is kept for a whole term.
+    args: Option<Box<HolderArgs>>,
     ctx: Context,
     settings: Settings,
     scope: Arc<Scope>,
@@ -135,7 +136,7 @@ impl Book {
             timer: None,
             lost: Some(lost),
             done: Some(done),
-            args: Some(args),
+            args: Some(Box::new(args)),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     root::{Root, RootArgs},
 };
 use crate::{
-    context::{Context, Floors},
+    context::{Context, Floors, Shared},
     error::StartError,
     event::{Event, Events, Observer},
     telemetry::{Propagator, Traces},
@@ -95,7 +95,7 @@ impl NodeBuilder {
         let Ok(Ok((root, staff))) = started.await else { return Err(StartError::NoRuntime) };
         let events = Events::new(replica.clone(), self.observers);
         let floors = Floors::default();
-        let ctx = Context {
+        let ctx = Context::new(Shared {
             store,
             clock,
             replica,
@@ -109,7 +109,7 @@ impl NodeBuilder {
             clerk: staff.clerk,
             watcher: staff.watcher,
             mailroom: staff.mailroom,
-        };
+        });
         Ok(Node { seat: Arc::new(Seat { ctx, root, members: Arc::default() }) })
     }
 }

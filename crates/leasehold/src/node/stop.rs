@@ -1,7 +1,13 @@
 //! Ending a node, in order and within a bound.
 
 use super::{Members, root::RootMsg};
-use crate::{clerk::ClerkMsg, context::Context, mailroom::MailroomMsg, reply::Reply, watcher::WatcherMsg};
+use crate::{
+    clerk::ClerkMsg,
+    context::{Context, Shared},
+    mailroom::MailroomMsg,
+    reply::Reply,
+    watcher::WatcherMsg,
+};
 use ractor::ActorRef;
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -70,7 +76,7 @@ async fn in_order(parts: &Parts, quiesce: Duration) {
         }
     }
     // Nobody wants to know or to be known any more; then the last calls.
-    let Context { mailroom, watcher, clerk, .. } = &parts.ctx;
+    let Shared { mailroom, watcher, clerk, .. } = &*parts.ctx;
     told(|done| mailroom.cast(MailroomMsg::Close { done }).is_ok()).await;
     told(|done| watcher.cast(WatcherMsg::Close { done }).is_ok()).await;
     told(|done| clerk.cast(ClerkMsg::Close { done }).is_ok()).await;

@@ -2,13 +2,14 @@
 
 use leasehold_core::{Clock, Grant, Moment, Note, Predecessor, Stale, TraceContext};
 use std::{
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
-use tokio::{runtime::Handle, sync::watch, task::JoinSet};
+use tokio::{runtime::Handle, sync::Notify, task::JoinSet};
 
 /// What the worker's side and the holder's side of a term share.
 pub(crate) struct Scope {
@@ -19,7 +20,9 @@ pub(crate) struct Scope {
     pub(crate) acquired_in: TraceContext,
     clock: Arc<dyn Clock>,
     app: Handle,
-    quiesce: watch::Sender<Option<Duration>>,
+    quiesce: Mutex<Option<Duration>>,
+    // Wakes whoever waits to be asked.
+    asked: Notify,
     note: Mutex<Option<Note>>,
     tasks: Mutex<Tasks>,
     // Nanoseconds on `clock`.
@@ -55,7 +58,8 @@ impl Scope {
             acquired_in,
             clock,
             app,
-            quiesce: watch::Sender::new(None),
+            quiesce: Mutex::new(None),
+            asked: Notify::new(),
             note: Mutex::new(None),
             tasks: Mutex::new(Tasks::default()),
             last_pulse,
@@ -64,19 +68,19 @@ impl Scope {
     }
 
     pub(crate) fn ask_to_quiesce(&self, within: Duration) {
-        self.quiesce.send_replace(Some(within));
+        *lock(&self.quiesce) = Some(within);
+        self.asked.notify_waiters();
     }
 
     pub(super) async fn quiescing(&self) -> Duration {
-        let mut asked = self.quiesce.subscribe();
         loop {
-            if let Some(within) = *asked.borrow_and_update() {
+            let mut asked = pin!(self.asked.notified());
+            // In line before looking: whoever is asked between the two hears of it.
+            asked.as_mut().enable();
+            if let Some(within) = *lock(&self.quiesce) {
                 return within;
             }
-            if asked.changed().await.is_err() {
-                // Cannot be: `self` owns the sender. Never ending is the right answer to "never asked".
-                std::future::pending::<()>().await;
-            }
+            asked.await;
         }
     }
 
