@@ -1,7 +1,7 @@
 //! One candidacy, kept in its roster.
 
 use super::MailroomMsg;
-use leasehold_core::Candidacy;
+use leasehold_core::{Candidacy, backoff::Backoff};
 use ractor::ActorRef;
 use std::{fmt, time::Duration};
 use tokio::task::AbortHandle;
@@ -21,13 +21,16 @@ impl fmt::Debug for Ranked {
     }
 }
 
-/// One candidacy, kept in its roster by refreshing it once in two ttls: an idle candidate writes less than once a ttl.
+/// One candidacy, kept in its roster by refreshing it every one to two ttls: an idle candidate writes less than once a
+/// ttl.
 pub(super) struct Presence {
     candidacy: Candidacy,
     ttl: Duration,
     ranked: Ranked,
     announcing: Option<AbortHandle>,
     timer: Option<AbortHandle>,
+    // Spreads the refreshes of candidates that came together, after a deployment, say.
+    spread: Backoff,
 }
 
 /// Entries of very short leases are refreshed no faster than this.
@@ -36,8 +39,11 @@ const SHORTEST_REFRESH: Duration = Duration::from_secs(5);
 const LONGEST_REFRESH: Duration = Duration::from_secs(600);
 
 impl Presence {
-    pub(super) const fn new(candidacy: Candidacy, ttl: Duration, ranked: Ranked) -> Self {
-        Self { candidacy, ttl, ranked, announcing: None, timer: None }
+    pub(super) fn new(candidacy: Candidacy, ttl: Duration, ranked: Ranked) -> Self {
+        let seed = u64::from_le_bytes(std::array::from_fn(|at| candidacy.id.as_bytes()[at]));
+        // Only its jitter is used.
+        let spread = Backoff::new(Duration::ZERO, Duration::ZERO, seed);
+        Self { candidacy, ttl, ranked, announcing: None, timer: None, spread }
     }
 
     pub(super) const fn candidacy(&self) -> &Candidacy {
@@ -61,7 +67,9 @@ impl Presence {
     pub(super) fn seen(&mut self, before: usize, room: &ActorRef<MailroomMsg>) {
         self.ranked.0(before);
         let id = self.candidacy.id;
-        let timer = room.send_after(self.refresh_every(), move || MailroomMsg::Refresh { id });
+        let every = self.refresh_every();
+        let timer =
+            room.send_after(every - self.spread.jitter(every / 2), move || MailroomMsg::Refresh { id });
         if let Some(old) = self.timer.replace(timer.abort_handle()) {
             old.abort();
         }
