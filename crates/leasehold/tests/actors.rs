@@ -3,10 +3,15 @@
 //! One theme a module. Comments name the invariants (I…) and the cases (B…) that a test is about.
 
 mod actors {
+    mod elections;
+    mod fenced;
     mod losses;
     mod renewals;
+    mod runtimes;
     mod shutdown;
     pub(crate) mod stage;
+    mod tree;
     mod unknown;
+    mod watching;
     mod workers;
 }

@@ -141,6 +141,15 @@ impl Grave {
         Digger(self.clone(), term.clone())
     }
 
+    /// Something to be kept in work that is not shown its term.
+    pub(crate) fn mark(self) -> Mark {
+        Mark(self)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
     pub(crate) fn only(&self) -> (Instant, bool) {
         let dropped = self.0.lock().unwrap();
         assert_eq!(dropped.len(), 1, "one work was dropped: {dropped:?}");
@@ -157,6 +166,14 @@ pub(crate) struct Digger(Grave, Term);
 impl Drop for Digger {
     fn drop(&mut self) {
         self.0.0.lock().unwrap().push((Instant::now(), self.1.check().is_ok()));
+    }
+}
+
+pub(crate) struct Mark(Grave);
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap().push((Instant::now(), false));
     }
 }
 
