@@ -2,6 +2,8 @@
 //!
 //! One theme a module. Comments name the invariants (I…) and the cases (B…) that a test is about.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 mod actors {
     mod elections;
     mod fenced;

@@ -94,9 +94,9 @@ async fn the_end_of_any_link_above_the_work_ends_the_work_at_once() {
             let target = ancestor(&leaf, links);
             let begun = Instant::now();
             if kill {
-                target.kill()
+                target.kill();
             } else {
-                target.stop(None)
+                target.stop(None);
             }
             if links == 0 && !kill {
                 // An actor finishes the message in hand before it stops: this one never does.
