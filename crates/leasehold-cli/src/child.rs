@@ -4,6 +4,7 @@
 //! * [`Child::event`] tells that the command ended or stopped; what then happens is the caller's choice, for it knows
 //!   whether the lease still stands.
 //! * [`Child::end`] returns when *nothing* of the group is left. Only then may the lease be released.
+//! * If this process itself is killed, so is the command, by the kernel, and its group, by the [`Guard`].
 //! * Dropping a `Child` kills the group at once, without waiting: the end of trust in a lease.
 //!
 //! What this does not reach: a process that leaves the group on purpose (`setsid`, a daemon, an interactive shell's
@@ -11,6 +12,7 @@
 
 mod ending;
 mod group;
+mod guard;
 mod order;
 mod parent_death;
 mod reaper;
@@ -19,6 +21,7 @@ mod suspend;
 mod terminal;
 
 pub use ending::Ended;
+pub use guard::Guard;
 pub use order::Order;
 pub use reaper::Reaper;
 pub use status::ChildStatus;
@@ -42,6 +45,8 @@ pub struct Child {
     life: watch::Receiver<Life>,
     reaper: Reaper,
     terminal: Option<Terminal>,
+    /// Ends the group if we are killed; `None` if it could not be started, or is not needed.
+    guard: Option<Guard>,
     /// The stops that were reported.
     stops_seen: u64,
     /// The INTs that were passed on; the second one is a KILL.
@@ -81,7 +86,8 @@ impl SpawnError {
 }
 
 impl Child {
-    /// Starts a command. To be called on the main thread only, see [`parent_death`].
+    /// Starts a command. To be called on the main thread only: the kernel ties the death of a child to the *thread* that
+    /// started it, and only the main thread lives as long as the process.
     ///
     /// # Errors
     /// [`SpawnError`] if it could not be started; then nothing of it is left, and the terminal is where it was.
@@ -90,13 +96,19 @@ impl Child {
         let with_terminal = terminal.as_ref().is_some_and(Terminal::goes_with_the_child);
         command.process_group(0);
         parent_death::tie(&mut command, with_terminal);
+        // A short check beside the command is not worth a guard.
+        let mut guard = if order.is_apart() { None } else { reaper.post_guard() };
         match reaper.spawn(&mut command) {
             Ok((group, life)) => {
+                if let Some(guard) = &mut guard {
+                    guard.watch(&group);
+                }
                 if let Some(terminal) = terminal.as_mut().filter(|_| with_terminal) {
                     terminal.taken_by(group.id());
                 }
                 let reaper = reaper.clone();
-                Ok(Self { group, life, reaper, terminal, stops_seen: 0, interrupts: 0, pause_asked: false })
+                let (stops_seen, interrupts, pause_asked) = (0, 0, false);
+                Ok(Self { group, life, reaper, terminal, guard, stops_seen, interrupts, pause_asked })
             }
             Err(source) => {
                 if let Some(terminal) = terminal.filter(|_| with_terminal) {
@@ -165,14 +177,19 @@ impl Drop for Child {
     /// It blocks until the kernel has done what it was told, mostly below a millisecond: a lease may be released as soon
     /// as its work was dropped, and then nothing of it may be left (I6).
     fn drop(&mut self) {
-        if self.group.is_gone() {
-            return;
+        if !self.group.is_gone() {
+            self.group.signal(Signal::KILL);
+            self.reaper.bury(&self.group, DEATH_THROES);
+            if let Some(terminal) = &self.terminal {
+                terminal.take_back();
+                terminal.restore_modes();
+            }
         }
-        self.group.signal(Signal::KILL);
-        self.reaper.bury(&self.group, DEATH_THROES);
-        if let Some(terminal) = &self.terminal {
-            terminal.take_back();
-            terminal.restore_modes();
+        // What cannot be killed stays guarded until this process ends, and is then killed once more.
+        if let Some(guard) = self.guard.take()
+            && self.group.is_gone()
+        {
+            guard.stand_down();
         }
     }
 }

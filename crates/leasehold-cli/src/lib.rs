@@ -42,6 +42,9 @@ pub fn main() -> ExitCode {
 }
 
 fn program() -> Exit {
+    if child::Guard::is_asked_for(std::env::args_os()) {
+        return child::Guard::stand();
+    }
     let parsed = match cli::parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(exit) => return exit,

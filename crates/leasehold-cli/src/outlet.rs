@@ -22,6 +22,8 @@ use std::{
 /// So many lines wait for a slow reader before the next ones are dropped.
 const QUEUE: usize = 1024;
 
+static STDERR: OnceLock<Outlet> = OnceLock::new();
+
 /// Where lines go. Cheap to clone; the clones share one queue.
 #[derive(Debug, Clone)]
 pub struct Outlet {
@@ -39,8 +41,14 @@ enum Job {
 impl Outlet {
     /// The one outlet to standard error; made at its first use.
     pub fn stderr() -> &'static Self {
-        static STDERR: OnceLock<Outlet> = OnceLock::new();
         STDERR.get_or_init(|| Self::start(Target::Stderr))
+    }
+
+    /// Lets standard error catch up, if anything was ever written to it, but not longer than `within`.
+    pub fn flush_stderr(within: Duration) {
+        if let Some(stderr) = STDERR.get() {
+            stderr.flush(within);
+        }
     }
 
     /// An outlet that appends to a file, made if it is missing, or to a FIFO, which need not have a reader yet.

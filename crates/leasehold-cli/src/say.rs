@@ -47,5 +47,5 @@ pub fn still_read() -> Result<(), ReaderGone> {
 
 /// Lets standard error catch up at the end of the program, for a moment.
 pub fn finish() {
-    Outlet::stderr().flush(Duration::from_millis(500));
+    Outlet::flush_stderr(Duration::from_millis(500));
 }

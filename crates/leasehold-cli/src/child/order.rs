@@ -52,6 +52,10 @@ impl Order {
         self
     }
 
+    pub(super) const fn is_apart(&self) -> bool {
+        self.apart
+    }
+
     /// The program.
     #[must_use]
     pub fn program(&self) -> &OsStr {

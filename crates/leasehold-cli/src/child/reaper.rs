@@ -5,7 +5,7 @@
 //! child, so there is one waiter: nothing else in this program may spawn or wait (`tokio::process` least of all).
 //! It also does what process 1 of a container must do.
 
-use super::{ChildStatus, group::Group};
+use super::{ChildStatus, Guard, group::Group};
 use rustix::{
     io::Errno,
     process::{Pid, WaitOptions, wait},
@@ -92,6 +92,18 @@ impl Reaper {
         book.groups.retain(|group| !group.is_gone());
         book.groups.push(group.clone());
         Ok((group, told))
+    }
+
+    /// Starts a guard. Nobody waits for it, except the sweep that reaps it.
+    pub(super) fn post_guard(&self) -> Option<Guard> {
+        let posted = Guard::prepare().and_then(|(guard, mut command)| {
+            let _book = self.shared.book();
+            command.spawn().map(|_| guard)
+        });
+        if let Err(error) = &posted {
+            tracing::warn!(%error, "no guard could be started: what the command starts will not be ended if this process is killed");
+        }
+        posted.ok()
     }
 
     /// Waits until no member of the group is left.

@@ -10,10 +10,19 @@ use std::{ffi::OsString, time::Duration};
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Hold the lease while a command runs, then end with its status.
-    #[command(after_help = exit::OF_RUN)]
+    ///
+    /// The command runs in a process group of its own, with our standard streams and, if there is one, our terminal;
+    /// signals go to the whole group. What it leaves in its group when it exits gets TERM and, after the grace, KILL; the
+    /// lease is released only when nothing of the group is left. If renewals fail, TERM comes a grace before the lease
+    /// may be another's, and KILL before it is. If leasehold itself is killed, so is the group.
+    #[command(after_help = exit::OF_RUN, after_long_help = long(exit::OF_RUN))]
     Run(Run),
     /// Campaign for ever; run a command whenever leading; end on a signal.
-    #[command(after_help = exit::OF_ELECT)]
+    ///
+    /// TERM and INT end the command (TERM, the grace, KILL; a second INT is KILL), release the lease and end with status
+    /// 0. Other signals go to the command's process group. When the command exits, the lease is released and, after a
+    /// pause that grows if this happens often, another term is sought.
+    #[command(after_help = exit::OF_ELECT, after_long_help = long(exit::OF_ELECT))]
     Elect(Elect),
     /// Show who holds what.
     #[command(after_help = exit::OF_OTHERS)]
@@ -123,6 +132,22 @@ pub struct Doctor {
     /// Write one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What the command of a lease finds in its environment.
+const ENVIRONMENT: &str = "\
+Environment of the command:
+  LEASEHOLD_NAME         the lease
+  LEASEHOLD_FENCE        the fence token of this term: present it with every write
+  LEASEHOLD_REPLICA      this replica
+  LEASEHOLD_STORE        the store's URL
+  LEASEHOLD_PREDECESSOR  how the term before ended: none, released, handed-off, expired,
+                         crashed, forced
+  LEASEHOLD_NOTE_IN      a file with the note that the term before left, if it left one
+  LEASEHOLD_NOTE_OUT     a file to write a note for the next term to, of at most 256 KiB";
+
+fn long(statuses: &str) -> String {
+    format!("{ENVIRONMENT}\n\n{statuses}")
 }
 
 fn reason(text: &str) -> Result<String, String> {

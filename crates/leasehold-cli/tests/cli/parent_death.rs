@@ -1,7 +1,7 @@
 //! The wrapper is killed (B122, B125).
 
 use crate::launch::{Running, Store, eventually, runs};
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 
 #[test]
 fn the_command_dies_with_a_wrapper_that_was_killed() {
@@ -12,6 +12,43 @@ fn the_command_dies_with_a_wrapper_that_was_killed() {
     running.signal(Signal::KILL);
     running.wait();
     eventually("the command dies", || !runs(command));
+}
+
+/// The parent-death signal reaches the command alone; the guard sees to the rest.
+#[test]
+fn what_the_command_has_started_dies_with_a_wrapper_that_was_killed() {
+    let store = Store::new();
+    let script = "trap '' TERM HUP INT; sh -c 'echo $$; while :; do sleep 0.02; done'; true";
+    for stopped in [false, true] {
+        let mut running = Running::start(store.run(&["--ttl=300ms"], script));
+        let started = running.pid_line();
+        if stopped {
+            running.signal(Signal::STOP);
+        }
+        running.signal(Signal::KILL);
+        running.wait();
+        eventually("it dies", || !runs(started));
+    }
+}
+
+#[test]
+fn the_guard_leaves_with_its_wrapper_and_takes_no_orders_from_others() {
+    let store = Store::new();
+    let script = "for p in /proc/[0-9]*; do \
+                    grep -qz ^leasehold-guard $p/cmdline && grep -q \"^PPid:.$PPID$\" $p/status && echo ${p#/proc/}; \
+                  done 2>/dev/null; echo ready; read end; exit 6";
+    let mut command = store.run(&[], script);
+    command.stdin(std::process::Stdio::piped());
+    let mut running = Running::start(command);
+    let guard = running.pid_line();
+    running.expect_line("ready");
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        kill_process(guard, signal).unwrap();
+    }
+    assert!(runs(guard));
+    running.close_stdin();
+    assert_eq!(running.code(), 6);
+    eventually("the guard leaves", || !runs(guard));
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn a_password_leaves_the_process_title_and_reaches_the_command() {
     // Any store will do whose URL looks as if it held a password.
     let script = "tr '\\0' ' ' < /proc/$PPID/cmdline; echo; echo $LEASEHOLD_STORE";
     for place in [&["run", "--store", &url, JOB][..], &["--store", &url, "run", JOB]] {
-        let running = Running::start({
+        let mut running = Running::start({
             let mut command = store.leasehold(place);
             command.args(["--", "sh", "-c", script]);
             command
@@ -21,6 +21,7 @@ fn a_password_leaves_the_process_title_and_reaches_the_command() {
         assert!(title.contains(" run ") && title.contains("LEASEHOLD_STORE"), "{title}");
         assert!(!title.split(" -- ").next().unwrap().contains("hunter2"), "{title}");
         running.expect_line(&url);
+        assert_eq!(running.code(), 0);
     }
 }
 
