@@ -6,12 +6,14 @@
 //!   an [`Order`] a line, and what it does comes back as [`Said`].
 //! * [`Ledger`]: the fenced resource, served over TCP by the test.
 //! * [`WallClock`], [`FullDisk`]: what one replica's system tells it, at the test's command.
+//! * [`History`]: all that was said and done, for the checkers of the testkit.
 //! * [`Log`], [`Deadline`]: waiting for things that happen, never for time to pass.
 //!
 //! Every stamp is of the host's boot clock, which all processes of the host share.
 
 mod backend;
 mod deadline;
+mod history;
 mod ledger;
 mod log;
 mod order;
@@ -22,6 +24,7 @@ mod site;
 
 pub use backend::Backend;
 pub use deadline::{Deadline, PATIENCE};
+pub use history::History;
 pub use ledger::{Entry, Ledger, Verdict};
 pub use log::Log;
 pub use order::Order;

@@ -147,6 +147,12 @@ impl Replica {
         self.said().iter().filter(|said| fits(&said.what)).count()
     }
 
+    /// Whether a worker of it has begun a term that it has not ended, as far as it has said.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.count(|what| matches!(what, What::Began { .. })) > self.count(|what| *what == What::Ended)
+    }
+
     /// What it printed on standard error so far.
     #[must_use]
     pub fn complaints(&self) -> String {

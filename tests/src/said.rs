@@ -58,14 +58,25 @@ pub enum What {
     Overrun,
     /// The node runs.
     Ready,
+    /// The election's stream of standings told that the lease is held and trusted until then.
+    StoodHeld {
+        until: u64,
+    },
     /// The election's stream of standings told a loss.
     StoodLost {
         cause: String,
     },
-    /// A worker began its term.
-    Began,
+    /// A worker began its term, which was trusted until then.
+    Began {
+        trusted_until: u64,
+    },
     /// A worker's future was dropped, or returned.
     Ended,
+    /// The lease was found to be trusted at both instants, the second just before a write.
+    Trusted {
+        from: u64,
+        to: u64,
+    },
     /// The lease was checked, and a write is about to be made.
     InHand {
         text: String,

@@ -143,13 +143,9 @@ fn a_paused_leader_loses_once_and_waits_in_line_again(site: &Site) {
         said.iter().filter(of_first).filter(|said| matches!(said.what, What::StoodLost { .. })).count();
     assert_eq!((lost, stood), (1, 1));
     assert!(!leader.complaints().to_lowercase().contains("panic"), "{}", leader.complaints());
-    // Exactly one leads: has begun a term that it has not ended.
-    let leads = |replica: &Replica| {
-        replica.count(|what| *what == What::Began) > replica.count(|what| *what == What::Ended)
-    };
     let all = [&leader, &others[0], &others[1]];
     Deadline::patient().poll("exactly one leads", || {
-        (all.iter().filter(|replica| leads(replica)).count() == 1).then_some(())
+        (all.iter().filter(|replica| replica.leads()).count() == 1).then_some(())
     });
     // And nothing of the old term was taken after the new one began (I1).
     let lines = ledger.lines();

@@ -37,9 +37,13 @@ impl Voice {
     }
 
     pub(crate) fn stood(self, stood: &Stood) {
-        if let Standing::Lost { cause } = &stood.standing {
-            self.say(Some(stood.fence.get()), What::StoodLost { cause: cause.as_str().into() });
-        }
+        let what = match &stood.standing {
+            Standing::Held { until } => What::StoodHeld { until: until.as_nanos() },
+            Standing::Lost { cause } => What::StoodLost { cause: cause.as_str().into() },
+            // Told by the event.
+            Standing::Jeopardy { .. } => return,
+        };
+        self.say(Some(stood.fence.get()), what);
     }
 
     pub(crate) fn finished<T>(self, finished: &Finished<T>) {
@@ -55,9 +59,11 @@ impl Voice {
 }
 
 fn print(said: &Said) {
-    let line = serde_json::to_string(said).expect("plain data");
-    // A parent that has gone hears nothing; the end of the orders will tell.
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
+    let mut line = serde_json::to_string(said).expect("plain data");
+    line.push('\n');
+    // One write, so that a kill leaves no half of it. A parent that has gone hears nothing; the end of the orders will
+    // tell.
+    let _ = std::io::stdout().lock().write_all(line.as_bytes());
 }
 
 fn translated(happening: &Happening) -> Option<What> {

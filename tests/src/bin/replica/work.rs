@@ -9,7 +9,10 @@ use leasehold_tests::{Order, What};
 use std::{
     io::{BufRead, BufReader as LineReader, Write},
     net::{SocketAddr, TcpStream as BlockingStream},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -22,11 +25,11 @@ use tokio::{
 /// One term of work: obeys orders, and writes by itself if its part says so, until asked to end.
 pub(crate) async fn lead(term: Term, duties: Arc<Duties>) -> Result<(), BoxError> {
     let fence = term.fence().get();
-    let _stage = Stage::enter(duties.voice, fence);
+    let _stage = Stage::enter(duties.voice, &term);
     if duties.cast.sample {
         sample(term.clone(), duties.voice);
     }
-    let pen = Pen { term, duties };
+    let pen = Pen { term, duties, checked: AtomicU64::new(0) };
     let mut ticks = pen.duties.cast.every.map(|every| {
         let mut ticks = interval(every.into());
         // After a pause one write is due, not all that were missed.
@@ -76,8 +79,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn enter(voice: Voice, fence: u64) -> Self {
-        voice.say(Some(fence), What::Began);
+    fn enter(voice: Voice, term: &Term) -> Self {
+        let (fence, until) = (term.fence().get(), term.grant().trusted_until());
+        voice.say(Some(fence), What::Began { trusted_until: until.as_nanos() });
         Self { voice, fence }
     }
 }
@@ -107,6 +111,8 @@ fn sample(term: Term, voice: Voice) {
 struct Pen {
     term: Term,
     duties: Arc<Duties>,
+    // When the lease was last found to be trusted.
+    checked: AtomicU64,
 }
 
 impl Pen {
@@ -138,8 +144,16 @@ impl Pen {
     }
 
     async fn write(&self, text: &str) {
+        // Before the check: if it passes, the lease was trusted at this instant too.
+        let to = voice::now();
         match self.term.check() {
-            Ok(permit) => self.write_under(permit.fence().get(), text).await,
+            Ok(permit) => {
+                let from = self.checked.swap(to, Ordering::Relaxed);
+                if from != 0 {
+                    self.say(What::Trusted { from, to });
+                }
+                self.write_under(permit.fence().get(), text).await;
+            }
             Err(lost) => {
                 self.say(What::Unwritten { text: text.into(), cause: lost.cause.as_str().into() });
             }
