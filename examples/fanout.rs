@@ -49,7 +49,7 @@ async fn run(args: Args) -> ExitCode {
     });
     let played = match tempfile::tempdir() {
         Ok(dir) => scenario::play(args.clone(), dir.path(), chronicle).await,
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     };
     let outcome = match played {
         Ok(evidence) => Outcome::of(evidence, &args),

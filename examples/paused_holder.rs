@@ -11,9 +11,12 @@
 
 use clap::Parser;
 use leasehold::{BoxError, Node};
-use leasehold_examples::paused_holder::{
-    holder::{self, Part},
-    scene::{self, Differs, Pause},
+use leasehold_examples::{
+    paused_holder::{
+        holder::{self, Part},
+        scene::{self, Differs, Pause},
+    },
+    store,
 };
 use std::{
     io::{Write, stdout},
@@ -22,7 +25,7 @@ use std::{
 
 /// A holder is paused past its lease; its late write is refused by its fence.
 #[derive(Debug, Parser)]
-#[command(name = "paused_holder", about, disable_version_flag = true)]
+#[command(name = "paused_holder", disable_version_flag = true)]
 struct Args {
     /// Where leases are kept, e.g. sqlite:/tmp/leases.db [default: a SQLite file in a temporary directory]
     #[arg(long, value_name = "URL")]
@@ -57,7 +60,8 @@ async fn main() -> ExitCode {
 async fn run(store: Option<String>) -> Result<(), Differs> {
     let dir = tempfile::tempdir().map_err(BoxError::from)?;
     let store = store.unwrap_or_else(|| format!("sqlite:{}", dir.path().join("leases.db").display()));
-    let node = Node::connect(&store).await.map_err(BoxError::from)?;
+    let shared = store::open(&store).await.map_err(BoxError::from)?;
+    let node = Node::builder(shared).start().await.map_err(BoxError::from)?;
     let scenes = [
         (Pause::Signal, "A is stopped from outside (SIGSTOP)"),
         (Pause::OwnRuntime, "without a signal: A blocks its own runtime"),

@@ -3,10 +3,11 @@
 //! * [`fanout`]: one leader reads a feed and fans it out to all replicas; it is killed, and another is frozen past
 //!   its lease, and no client sees more of it than a short wait.
 //! * [`paused_holder`]: the smallest case for fences: a holder sleeps through its lease, wakes, and writes.
-//! * [`clock`], [`process`], [`hold`]: what both need.
+//! * [`clock`], [`process`], [`hold`], [`store`]: what both need.
 
 pub mod clock;
 pub mod fanout;
 pub mod hold;
 pub mod paused_holder;
 pub mod process;
+pub mod store;

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, num::NonZeroU8, path::PathBuf, time::Duration};
 
 /// One leader reads a feed and fans it out to all replicas; watch it being killed, and another one frozen.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "fanout", about, disable_version_flag = true)]
+#[command(name = "fanout", disable_version_flag = true)]
 pub struct Args {
     /// Where leases are kept, e.g. sqlite:/tmp/leases.db [default: a SQLite file in a temporary directory]
     #[arg(long, value_name = "URL")]

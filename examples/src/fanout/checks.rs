@@ -91,6 +91,10 @@ impl Evidence {
             .map(|pair| {
                 format!("fence {} of {} came after fence {}", pair[1].fence, pair[1].replica, pair[0].fence)
             })
+            // A kill and a freeze make three; with fewer there is nothing to compare.
+            .chain(
+                (terms.len() < 3).then(|| format!("there were {} terms, and should be three", terms.len())),
+            )
             .collect();
         Check::unless("each term has a higher fence than the one before", &against, || {
             terms.iter().map(|t| t.fence.to_string()).collect::<Vec<_>>().join(" < ")

@@ -46,12 +46,24 @@ pub enum What {
 
 /// What was waited for did not happen.
 #[derive(Debug, thiserror::Error)]
-#[error("waited {} for {what}, and it did not happen", humantime::format_duration(*.within))]
-pub struct Missed {
-    /// What.
-    pub what: String,
-    /// How long.
-    pub within: Duration,
+#[non_exhaustive]
+pub enum Missed {
+    /// Not in time.
+    #[error("waited {} for {what}, and it did not happen", humantime::format_duration(*.within))]
+    Late {
+        /// What.
+        what: String,
+        /// How long.
+        within: Duration,
+    },
+    /// A replica is in trouble, so that waiting makes no sense any more.
+    #[error("waited for {what}, but {who} is in trouble")]
+    Trouble {
+        /// What was waited for.
+        what: String,
+        /// Who is in trouble; the chronicle has it in its own words.
+        who: String,
+    },
 }
 
 /// The chronicle. Clones are the same one.
@@ -96,7 +108,7 @@ impl Chronicle {
     /// Waits until `find` finds what it looks for among the entries made since the beginning.
     ///
     /// # Errors
-    /// [`Missed`] if it is not there `within` the given time.
+    /// [`Missed`] if it is not there `within` the given time, or a replica reports trouble before.
     pub async fn wait_for<T>(
         &self,
         what: &str,
@@ -107,14 +119,22 @@ impl Chronicle {
         let search = async {
             loop {
                 count.mark_unchanged();
-                if let Some(found) = find(&self.lock()) {
-                    return found;
+                {
+                    let entries = self.lock();
+                    if let Some(found) = find(&entries) {
+                        return Ok(found);
+                    }
+                    let trouble = |e: &&Entry| matches!(e.what, What::Said(Report::Trouble { .. }));
+                    if let Some(Entry { who, .. }) = entries.iter().find(trouble) {
+                        return Err(Missed::Trouble { what: what.to_owned(), who: who.clone() });
+                    }
                 }
                 // The sender is our own field: it cannot have gone.
                 let _ = count.changed().await;
             }
         };
-        tokio::time::timeout(within, search).await.map_err(|_| Missed { what: what.to_owned(), within })
+        let late = |_| Err(Missed::Late { what: what.to_owned(), within });
+        tokio::time::timeout(within, search).await.unwrap_or_else(late)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
@@ -149,5 +169,9 @@ mod tests {
 
         let never = chronicle.wait_for("a miracle", Duration::from_millis(1), |_| None::<()>).await;
         assert_eq!(never.unwrap_err().to_string(), "waited 1ms for a miracle, and it did not happen");
+
+        chronicle.note("r2", What::Said(Report::Trouble { what: "no disk".to_owned() }));
+        let hopeless = chronicle.wait_for("a miracle", Duration::from_secs(20), |_| None::<()>).await;
+        assert_eq!(hopeless.unwrap_err().to_string(), "waited for a miracle, but r2 is in trouble");
     }
 }

@@ -43,7 +43,7 @@ pub struct Place {
 #[non_exhaustive]
 pub enum LaneEnd {
     /// The leader's own look at the lease said so.
-    #[error(transparent)]
+    #[error("{}", .0.cause)]
     Lost(#[from] Lost),
     /// A gate said so.
     #[error("turned away by {to}: presented fence {}, and it had met {}", .refusal.presented, .refusal.highest)]

@@ -83,6 +83,7 @@ fn told() -> impl Fn(&Event) + Send + Sync {
                     (None, WorkerOutcome::Finished) => {
                         "asked to leave, and ready to release the lease".to_owned()
                     }
+                    (None, WorkerOutcome::Failed(why)) => why.to_string(),
                     (None, outcome) => outcome.as_str().to_owned(),
                 };
                 report(Report::Ended { fence, how });

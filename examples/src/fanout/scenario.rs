@@ -14,7 +14,8 @@ use super::{
     timeline::Timeline,
     upstream,
 };
-use crate::clock::Stamp;
+use crate::{clock::Stamp, store};
+use leasehold::BoxError;
 use std::{collections::BTreeMap, io, path::Path, time::Duration};
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -26,9 +27,11 @@ const AWAY: Duration = Duration::from_millis(1_500);
 /// Plays it, and hands over what was seen. What did not happen is in the evidence, too.
 ///
 /// # Errors
-/// When the play cannot even begin: no port, no directory, no process.
-pub async fn play(mut args: Args, dir: &Path, chronicle: Chronicle) -> io::Result<Evidence> {
-    args.store.get_or_insert_with(|| format!("sqlite:{}", dir.join("leases.db").display()));
+/// When the play cannot even begin: no store, no port, no process.
+pub async fn play(mut args: Args, dir: &Path, chronicle: Chronicle) -> Result<Evidence, BoxError> {
+    let url = args.store.get_or_insert_with(|| format!("sqlite:{}", dir.join("leases.db").display()));
+    // Only to see that it can be used: an error is easier to read here than from each replica.
+    drop(store::open(url).await?);
     let from = Stamp::now();
     let retention = (args.ttl * 3 + Duration::from_secs(30)).as_millis() / ticker::EVERY.as_millis();
     let feed = Feed::new(usize::try_from(retention).unwrap_or(usize::MAX));
@@ -45,7 +48,7 @@ pub async fn play(mut args: Args, dir: &Path, chronicle: Chronicle) -> io::Resul
     match run.acts(&mut clients).await {
         Ok(()) => {}
         Err(Halt::Missed(what)) => missed.push(what.to_string()),
-        Err(Halt::Stage(error)) => return Err(error),
+        Err(Halt::Stage(error)) => return Err(error.into()),
     }
     let emitted = match run.ticker.take() {
         Some(ticker) => ticker.stop().await,
@@ -189,6 +192,8 @@ impl Run {
         for group in [first, last] {
             let leaving = group.into_iter().map(|player| async {
                 let id = player.id.clone();
+                // One that is still frozen, since an act broke off, could not hear the SIGTERM.
+                let _ = player.wake();
                 match timeout(AMPLE, player.terminate()).await {
                     Ok(Ok(status)) if status.success() => None,
                     Ok(Ok(status)) => Some(format!("{id} did not end well after SIGTERM: {status}")),

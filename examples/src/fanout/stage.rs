@@ -99,6 +99,14 @@ impl Player {
     /// When the process is gone.
     pub fn thaw(&self) -> io::Result<()> {
         self.chronicle.note(&self.id, What::Continued);
+        self.wake()
+    }
+
+    /// SIGCONT, without a word.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn wake(&self) -> io::Result<()> {
         self.process.thaw()
     }
 

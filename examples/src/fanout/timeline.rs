@@ -18,7 +18,7 @@ pub struct Timeline {
     pub to: Stamp,
     /// The terms, in the order in which they began.
     pub terms: Vec<Term>,
-    /// One row a replica, in the order of their first appearance.
+    /// One row a replica, in the order in which they were started.
     pub rows: Vec<Row>,
     /// Deliveries that gates refused.
     pub refusals: Vec<Refused>,
@@ -172,7 +172,11 @@ impl Timeline {
                 close(&mut self.row(who).up, at);
                 self.stop(who, at, End::Ended);
             }
-            What::Started | What::Terminated | What::Said(_) => {}
+            // Its row stands where it was started, whoever serves first.
+            What::Started => {
+                self.row(who);
+            }
+            What::Terminated | What::Said(_) => {}
         }
     }
 
