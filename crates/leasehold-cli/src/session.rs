@@ -92,7 +92,7 @@ impl Session {
 pub(crate) fn store_failed(error: &StoreError) -> Exit {
     say::note(error);
     match error.kind() {
-        StoreErrorKind::Config(_) => Exit::Usage,
+        StoreErrorKind::Config(_) | StoreErrorKind::NeverIssued { .. } => Exit::Usage,
         _ => Exit::Unreachable,
     }
 }

@@ -66,6 +66,20 @@ pub enum StoreErrorKind {
     /// No fence is left above the highest that was seen.
     #[error("the fence counter is exhausted or damaged: there is no token above {0}")]
     FenceExhausted(crate::Fence),
+    /// The lease was never granted under this fence, as far as the store knows.
+    #[error(
+        "fence {fence} was never issued for this lease (this store issued {}); resource {resource} was not touched: \
+         check which lease and which store the fence is from",
+        highest.map_or_else(|| "none".to_owned(), |highest| format!("{highest} at most"))
+    )]
+    NeverIssued {
+        /// The fence that was presented.
+        fence: crate::Fence,
+        /// The highest that the store issued.
+        highest: Option<crate::Fence>,
+        /// The resource it was presented to.
+        resource: crate::ResourceName,
+    },
     /// The configuration cannot work.
     #[error("{0}")]
     Config(Arc<str>),
@@ -202,6 +216,7 @@ impl StoreError {
             | StoreErrorKind::FenceExhausted(_) => Retry::AfterRepair,
             StoreErrorKind::Foreign { .. }
             | StoreErrorKind::NewerSchema { .. }
+            | StoreErrorKind::NeverIssued { .. }
             | StoreErrorKind::Config(_)
             | StoreErrorKind::Closed => Retry::Never,
         }

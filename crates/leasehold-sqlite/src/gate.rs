@@ -7,7 +7,7 @@ use crate::{
     place::{FileId, Place},
     row::{Row, number},
 };
-use leasehold_core::{Admit, Fence, LeaseName, ResourceName, Stale, Verb};
+use leasehold_core::{Admit, Fence, LeaseName, ResourceName, Stale, StoreErrorKind, Verb};
 use rusqlite::{Connection, OptionalExtension};
 use std::{
     collections::HashMap,
@@ -107,11 +107,7 @@ fn check_issued(
     if issued.is_some_and(|issued| fence <= issued) {
         return Ok(());
     }
-    let known = issued.map_or_else(|| "none".to_owned(), |issued| format!("{issued} at most"));
-    Err(Fault::config(format!(
-        "fence {fence} was never issued for this lease (this store issued {known}); resource {resource} was not \
-         touched: check which lease and which store the fence is from"
-    )))
+    Err(Fault::Known(StoreErrorKind::NeverIssued { fence, highest: issued, resource: resource.clone() }))
 }
 
 fn find(conn: &Connection, resource: &ResourceName, lease: &LeaseName) -> Result<Option<Mark>, Fault> {

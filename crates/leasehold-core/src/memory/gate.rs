@@ -28,12 +28,7 @@ impl Gates {
         issued: Option<Fence>,
     ) -> Admit {
         if issued.is_none_or(|issued| fence > issued) {
-            let known = issued.map_or_else(|| "none".to_owned(), |issued| format!("{issued} at most"));
-            let problem = format!(
-                "fence {fence} was never issued for this lease (this store issued {known}); \
-                 resource {resource} was not touched: check which lease and which store the fence is from"
-            );
-            let kind = StoreErrorKind::Config(problem.into());
+            let kind = StoreErrorKind::NeverIssued { fence, highest: issued, resource: resource.clone() };
             return Admit::Refused(StoreError::new(kind, Verb::CheckFence, super::ADDRESS).on(lease));
         }
         let gate = self.marks.entry((resource.clone(), lease.clone())).or_default();
