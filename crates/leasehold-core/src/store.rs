@@ -13,12 +13,12 @@
 //!    extended as by a renewal.
 //! 5. **release may name an heir and a window**: until the window ends only the heir is granted, then anyone. It
 //!    carries the note and the trace context.
-//! 6. **acquire answers with the predecessor**: its fate, fence, note and trace. A note is given to the very next
-//!    term only.
+//! 6. **acquire answers with the predecessor**: its fate, fence, note and trace (of the release, else of the acquire).
+//!    A note is given to the very next term only; one that an expired term passed over is gone.
 //! 7. **watch tells vacancy too**, survives reconnection, and re-reads after it. Expiry may go untold: whoever
 //!    waits knows the remaining time.
 //! 8. **Values we did not write, or cannot read, are an error** that names the key. They are never overwritten.
-//! 9. **traits states the promises.**
+//! 9. **traits states the promises.** A ttl outside its bounds is `Refused`, in acquire and in renew, never clamped.
 //! 10. **Fences stay within 1 ..= 2^53 − 1.** At the end a store refuses; it never wraps.
 //! 11. **Expiry is judged by the store's clock alone.** No time of a client is stored or compared.
 //! 12. **Names are data**: passed as parameters, encoded without collisions, compared byte by byte.
@@ -72,7 +72,8 @@ pub trait LeaseStore: Send + Sync + fmt::Debug + 'static {
     /// Ends a claim. Rules 3 and 5.
     fn release<'a>(&'a self, claim: &'a Claim, parting: &'a Parting) -> BoxFuture<'a, Release>;
 
-    /// Ends somebody else's claim. The next term is told who did it and why. `reason` has at most 1,000 bytes.
+    /// Ends somebody else's claim. The next term is told who did it and why. `reason` has at most 1,000 bytes; a longer
+    /// one is refused. A reservation for an heir is not a claim: it is `Vacant`, and stands.
     fn force_release<'a>(
         &'a self,
         name: &'a LeaseName,
