@@ -217,10 +217,10 @@ fn the_end_of_the_renewing_runtime_ends_the_work() {
     let app = runtime(2);
     let (began, begun) = mpsc::channel();
     let (gone, dropped) = mpsc::channel();
-    struct Tells(mpsc::Sender<bool>, Term);
+    struct Tells(mpsc::Sender<Term>, Term);
     impl Drop for Tells {
         fn drop(&mut self) {
-            let _ = self.0.send(self.1.check().is_err());
+            let _ = self.0.send(self.1.clone());
         }
     }
     let (holding, node) = app.block_on(async {
@@ -238,7 +238,16 @@ fn the_end_of_the_renewing_runtime_ends_the_work() {
     });
     begun.recv_timeout(PATIENCE).unwrap();
     apart.shutdown_timeout(PATIENCE);
-    assert!(dropped.recv_timeout(PATIENCE).unwrap(), "its checks had failed before");
+    let term = dropped.recv_timeout(PATIENCE).unwrap();
+    let untrusted = async {
+        while term.check().is_ok() {
+            sleep(MS).await;
+        }
+    };
+    app.block_on(async {
+        timeout(PATIENCE, untrusted).await.expect("whoever else has the term is told, too")
+    });
+    assert_eq!(term.check().unwrap_err().cause, LostCause::RenewerEnded);
     let ended = app.block_on(async { timeout(PATIENCE, holding).await.unwrap().unwrap() });
     assert!(matches!(ended, Err(HoldError::Stopped { .. } | HoldError::Lost(_))), "{ended:?}");
     // Without its runtime a node can do nothing, and says so; nothing hangs.
@@ -277,7 +286,8 @@ async fn the_first_check_after_a_jump_of_the_clock_is_false() {
     clock.advance(5 * 6 * 60 * TTL);
     assert_eq!(term.check().unwrap_err().cause, LostCause::Expired);
     assert!(grave.is_empty(), "nobody has noticed yet");
-    sleep(SECOND + MS).await;
-    assert_eq!(grave.count(), 1);
+    let resumed = tokio::time::Instant::now();
+    until("it was dropped", || grave.count() == 1).await;
+    assert!(resumed.elapsed() <= SECOND + 5 * MS, "{:?}", resumed.elapsed());
     assert!(election.leading().is_none_or(|fence| fence > term.fence()));
 }
