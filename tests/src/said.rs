@@ -119,9 +119,9 @@ pub enum What {
     Abandoned,
     /// The runtime was dropped.
     RuntimeDropped,
-    /// The node was shut down; whether in order.
+    /// The node was shut down: `clean`, `unconfirmed` or `killed`.
     Stopped {
-        clean: bool,
+        how: String,
     },
     /// The program ends, for this reason.
     Failed {

@@ -105,6 +105,30 @@ fn a_store_out_of_reach_is_lost_by_the_deadline_and_found_again() {
     assert_eq!(a.acquired().after, ("expired".into(), Some(first)));
 }
 
+/// Case B69: nothing waits for ever for a store that does not answer, and nobody claims what it did not confirm.
+#[test]
+fn a_shutdown_ends_although_the_store_is_out_of_reach() {
+    let site = site();
+    let mut holder = site.replica("holder").ttl(Duration::from_secs(30)).elect();
+    let fence = holder.acquired().fence;
+    let mut waiter = site.replica("waiter").ttl(Duration::from_secs(30)).elect();
+    waiter.campaigning();
+    let away = site.dir().join("away");
+    fs::rename(site.store_dir(), &away).unwrap();
+    for replica in [&mut holder, &mut waiter] {
+        replica.terminate();
+        assert!(replica.exit().success());
+    }
+    let stopped = |replica: &Replica, how: &str| {
+        replica.heard("its end", |said| said.what == What::Stopped { how: how.into() });
+    };
+    stopped(&holder, "unconfirmed");
+    stopped(&waiter, "clean");
+    holder.heard("the worker's end", |said| said.what == What::Ended);
+    fs::rename(&away, site.store_dir()).unwrap();
+    assert_eq!(site.look().fence(), fence, "it was not released, and was not said to be");
+}
+
 /// The store lost everything, its counter too. Whoever bids remembers (I2).
 #[test]
 fn a_store_removed_under_a_holder_is_known_lost_and_fences_go_on_growing() {

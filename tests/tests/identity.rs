@@ -54,7 +54,7 @@ fn a_namesake_that_wakes_up_late_leaves_the_claim_alone(site: &Site) {
     old.wait("the end of the old holding", |said| matches!(said.what, What::NotHeld { .. }));
     // Its shutdown awaits its last calls to the store.
     old.order(Order::Leave);
-    old.wait("an orderly end", |said| said.what == What::Stopped { clean: true });
+    old.wait("an orderly end", |said| said.what == What::Stopped { how: "clean".into() });
     assert_eq!(site.look().record.claim(), claim.as_ref());
     new.order(Order::Write("by the new one".into()));
     new.wrote("by the new one");

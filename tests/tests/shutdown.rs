@@ -1,4 +1,4 @@
-//! Ending on purpose: work first, then the lease (cases B62, B71, B74).
+//! Ending on purpose: work first, then the lease, and the next one hears of it (cases B62, B71, B74, B98).
 
 use leasehold_tests::{Ledger, Order, Site, What, on_every_store};
 use std::time::Duration;
@@ -12,6 +12,7 @@ on_every_store!(
     a_runtime_that_is_dropped_leaves_no_renewal_behind,
     a_killed_owner_leaves_no_renewal_behind,
     a_waiter_that_leaves_changes_nothing,
+    a_release_around_the_start_of_a_waiter_is_never_missed,
 );
 
 const LONG: Duration = Duration::from_secs(30);
@@ -28,7 +29,7 @@ fn a_terminated_leader_is_replaced_before_its_ttl(site: &Site) {
     let second = b.acquired();
     assert_eq!(second.after, ("released".into(), Some(first)));
     assert!(second.at < expiry, "the ttl was waited for");
-    a.wait("an orderly end", |said| said.what == What::Stopped { clean: true });
+    a.wait("an orderly end", |said| said.what == What::Stopped { how: "clean".into() });
     assert!(a.exit().success());
     // Given up on purpose: not a loss that anyone needs to hear of, but the end of the term all the same.
     assert_eq!(a.count(|what| matches!(what, What::Lost { .. })), 0);
@@ -152,4 +153,20 @@ fn a_waiter_that_leaves_changes_nothing(site: &Site) {
     d.campaigning();
     a.terminate();
     assert_eq!(d.acquired().after, ("released".into(), Some(first)));
+}
+
+/// Case B98: between the waiter's first question and its first watch there is no gap into which a release could fall.
+fn a_release_around_the_start_of_a_waiter_is_never_missed(site: &Site) {
+    let mut holder = site.replica("r0").ttl(LONG).elect();
+    let mut last = holder.acquired().fence;
+    for round in 1..=20 {
+        let mut next = site.replica(&format!("r{round}")).ttl(LONG).elect();
+        // From before the waiter's first call to after it waits.
+        std::thread::sleep(Duration::from_millis(round * 2));
+        holder.terminate();
+        let term = next.acquired();
+        assert_eq!(term.after, ("released".into(), Some(last)), "round {round}");
+        assert!(holder.exit().success());
+        (holder, last) = (next, term.fence);
+    }
 }

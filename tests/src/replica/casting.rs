@@ -76,6 +76,11 @@ impl Casting {
         self.flag("--one-thread")
     }
 
+    /// Renewals have a runtime of their own, and depend on the worker's pulse.
+    pub fn renewing_apart(self) -> Self {
+        self.flag("--renew-apart")
+    }
+
     /// A thread asks the lease every millisecond whether it is trusted, and tells when it was so for the last time.
     pub fn sampled(self) -> Self {
         self.flag("--sample")

@@ -39,6 +39,9 @@ pub(crate) struct Cast {
     /// Run everything on one thread
     #[arg(long)]
     pub(crate) one_thread: bool,
+    /// Run renewals on a runtime of their own
+    #[arg(long)]
+    pub(crate) renew_apart: bool,
     /// Ask the lease every millisecond whether it is trusted
     #[arg(long)]
     pub(crate) sample: bool,

@@ -14,7 +14,11 @@ use duties::{Duties, ProcessOrder};
 use leasehold::{BoxError, Node, Stopped, shutdown};
 use leasehold_tests::What;
 use std::{process::ExitCode, sync::Arc};
-use tokio::{runtime::Runtime, sync::mpsc, task::JoinHandle};
+use tokio::{
+    runtime::{Handle, Runtime},
+    sync::mpsc,
+    task::JoinHandle,
+};
 use voice::Voice;
 
 fn main() -> ExitCode {
@@ -52,9 +56,14 @@ fn play(cast: Cast, voice: Voice) -> Result<(), BoxError> {
     let threads = if cast.one_thread { 1 } else { 2 };
     let runtime: Runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let apart = match cast.renew_apart {
+        true => Some(tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?),
+        false => None,
+    };
+    let renew_on = apart.as_ref().map(|apart| apart.handle().clone());
     let (duties, orders) = Duties::take_up(cast, voice);
     // On a worker thread, as everything else: what blocks it blocks the renewals.
-    let life = runtime.spawn(live(Arc::new(duties), orders));
+    let life = runtime.spawn(live(Arc::new(duties), renew_on, orders));
     match runtime.block_on(life)?? {
         Ending::Stopped => Ok(()),
         Ending::DropRuntime => {
@@ -69,15 +78,17 @@ fn play(cast: Cast, voice: Voice) -> Result<(), BoxError> {
 
 async fn live(
     duties: Arc<Duties>,
+    renew_on: Option<Handle>,
     mut orders: mpsc::UnboundedReceiver<ProcessOrder>,
 ) -> Result<Ending, BoxError> {
     let (cast, voice) = (&duties.cast, duties.voice);
     let store = leasehold::connect(&cast.store).await?;
-    let node = Node::builder(store)
-        .replica(cast.replica.as_str())
-        .observe(move |event| voice.tell(event))
-        .start()
-        .await?;
+    let mut builder =
+        Node::builder(store).replica(cast.replica.as_str()).observe(move |event| voice.tell(event));
+    if let Some(runtime) = renew_on {
+        builder = builder.renew_on(runtime);
+    }
+    let node = builder.start().await?;
     voice.say(None, What::Ready);
     let mut owner = Some(match cast.mode {
         Mode::Elect => tokio::spawn(elect(node.clone(), duties.clone())),
@@ -108,7 +119,13 @@ async fn live(
         }
     }
     let stopped = node.shutdown(cast.within.into()).await;
-    voice.say(None, What::Stopped { clean: stopped == Stopped::Clean });
+    let how = match stopped {
+        Stopped::Clean => "clean",
+        Stopped::Unconfirmed => "unconfirmed",
+        Stopped::Killed => "killed",
+        _ => "otherwise",
+    };
+    voice.say(None, What::Stopped { how: how.into() });
     Ok(Ending::Stopped)
 }
 
