@@ -1,0 +1,107 @@
+//! Trace contexts travel with bids, in records and with releases; nothing here knows an exporter.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use leasehold::{LeaseStore, MemoryStore, Node, Predecessor, Propagator, TokioClock, TraceContext};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tracing::{Instrument, Span, info_span};
+
+/// Knows each span by its name and number, and remembers what it was asked to join.
+#[derive(Debug, Default)]
+struct Notebook {
+    adopted: Mutex<Vec<(&'static str, TraceContext)>>,
+    linked: Mutex<Vec<(&'static str, TraceContext)>>,
+}
+
+fn name(span: &Span) -> &'static str {
+    span.metadata().map_or("none", |m| m.name())
+}
+
+impl Propagator for Notebook {
+    fn inject(&self, span: &Span) -> TraceContext {
+        span.id().map_or(TraceContext::NONE, |id| {
+            TraceContext::parse(&format!("00-{:032x}-{:016x}-01", 7, id.into_u64()))
+        })
+    }
+
+    fn adopt(&self, span: &Span, parent: &TraceContext) {
+        self.adopted.lock().unwrap().push((name(span), parent.clone()));
+    }
+
+    fn link(&self, span: &Span, other: &TraceContext) {
+        self.linked.lock().unwrap().push((name(span), other.clone()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_term_is_found_from_the_call_that_asked_for_it_and_from_the_term_after_it() {
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let notebook = Arc::new(Notebook::default());
+    let clock = Arc::new(TokioClock::new());
+    let store = MemoryStore::new(clock.clone());
+    let node = Node::builder(Arc::new(store.clone()))
+        .clock(clock)
+        .propagator(notebook.clone())
+        .start()
+        .await
+        .unwrap();
+
+    let asked = info_span!("request");
+    let asked_in = notebook.inject(&asked);
+    let (term_trace, next) = async {
+        let _ = node.lease("l").hold(|_| async {}).await.unwrap();
+        let record = store.inspect(&"l".try_into().unwrap()).await.unwrap();
+        let Predecessor::Released(ended) = record.predecessor else { panic!("it was released") };
+        let next =
+            node.lease("l").hold(|term| async move { term.predecessor().clone() }).await.unwrap().output;
+        (ended.trace, next)
+    }
+    .instrument(asked)
+    .await;
+
+    assert!(term_trace.traceparent().is_some(), "the record carries the term's trace");
+    assert_eq!(next.ended().unwrap().trace, term_trace, "and the next term is told");
+    let adopted = notebook.adopted.lock().unwrap();
+    assert_eq!(adopted[0], ("lease.acquire", asked_in), "the acquire belongs to the call that asked");
+    assert!(adopted.iter().any(|(span, parent)| *span == "lease.release" && parent.traceparent().is_some()));
+    let linked = notebook.linked.lock().unwrap();
+    assert!(
+        linked.contains(&("lease.acquire", term_trace)),
+        "the next acquire links to the term before: {linked:?}"
+    );
+}
+
+/// A loss has no message behind it, only a timer and a supervision edge: ractor carries no span over those.
+#[tokio::test(start_paused = true)]
+async fn a_loss_is_linked_to_the_acquire_of_its_term() {
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let notebook = Arc::new(Notebook::default());
+    let clock = Arc::new(TokioClock::new());
+    let store = MemoryStore::new(clock.clone());
+    let node = Node::builder(Arc::new(store.clone()))
+        .clock(clock)
+        .propagator(notebook.clone())
+        .start()
+        .await
+        .unwrap();
+
+    let asked = info_span!("request");
+    let work = async {
+        let forced = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let (lease, by) = ("l".try_into().unwrap(), "operator".try_into().unwrap());
+            drop(store.force_release(&lease, &by, "testing").await);
+        };
+        tokio::join!(node.lease("l").hold(|_| std::future::pending::<()>()), forced).0
+    };
+    assert!(work.instrument(asked).await.is_err());
+    let linked = notebook.linked.lock().unwrap();
+    let (_, to) =
+        linked.iter().find(|(span, _)| *span == "lease.lost").expect("the loss is a span of its own");
+    let adopted = notebook.adopted.lock().unwrap();
+    let (_, asked_in) = adopted.iter().find(|(span, _)| *span == "lease.acquire").unwrap();
+    assert_eq!(to, asked_in, "linked to the trace in which its lease was asked for");
+}
