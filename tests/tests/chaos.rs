@@ -1,4 +1,4 @@
-//! Three candidates, ten rounds of kills, pauses and terminations by dice, and every invariant over what was logged.
+//! Three candidates, twenty rounds of kills, pauses and terminations by dice, and every invariant over what was logged.
 
 use leasehold_testkit::history::{Traffic, What as Happened, i10_progress, safety};
 use leasehold_tests::{History, Ledger, Order, Replica, Site, What, on_every_store};
@@ -8,7 +8,7 @@ use std::{thread, time::Duration};
 on_every_store!(no_invariant_breaks_while_replicas_are_killed_and_paused_at_random);
 
 const TTL: Duration = Duration::from_millis(300);
-const ROUNDS: usize = 10;
+const ROUNDS: usize = 20;
 /// A vacancy with willing candidates is filled within a ttl and a few requests; the rest is for a machine that is busy
 /// with other tests (I10).
 const PROGRESS: Duration = Duration::from_secs(6);
@@ -31,7 +31,7 @@ fn no_invariant_breaks_while_replicas_are_killed_and_paused_at_random(site: &Sit
     let violations: Vec<_> = safety(&history).iter().map(ToString::to_string).collect();
     assert!(violations.is_empty(), "{}", violations.join("\n"));
     // Without enough of everything, no violation would mean nothing.
-    let needed = Traffic { grants: 5, takeovers: 4, expiries: 1, accepted: 100, refused: 1 };
+    let needed = Traffic { grants: 5, takeovers: 4, expiries: 1, accepted: 300, refused: 1 };
     let traffic = needed.check(&history).unwrap_or_else(|vacuous| panic!("{vacuous}"));
     eprintln!("{traffic:?}");
     let until = history.last().map_or(0, |event| event.at);
