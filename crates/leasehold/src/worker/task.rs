@@ -87,6 +87,9 @@ impl Actor for TaskWorker {
     ) -> Result<(), ActorProcessingErr> {
         // Taken out of the state: a state may live on in a supervision event, the work must not.
         if let Some(TaskArgs { work, pulsing }) = state.take() {
+            // This task has just woken the renewer, and tokio keeps what a task wakes for the same thread: work that
+            // blocks from its first line on would take its own renewer hostage, with other threads idle.
+            tokio::task::yield_now().await;
             match pulsing {
                 None => work.await?,
                 Some((term, every)) => with_pulse(work, term, every).await?,
