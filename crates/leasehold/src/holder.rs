@@ -13,8 +13,11 @@
 //! every task of its term, has been joined (I6).
 
 mod book;
+mod report;
+mod settings;
 
-pub(crate) use book::{HolderArgs, Settings, TermReport};
+pub(crate) use report::TermReport;
+pub(crate) use settings::{HolderArgs, Settings};
 
 use crate::{event::WorkerOutcome, renewer::Renewer, worker::Notice};
 use book::Book;

@@ -1,6 +1,6 @@
 //! The holder's state: where the term stands, and what must happen before its lease may be released.
 
-use super::{HolderMsg, Renewer, Tell};
+use super::{HolderArgs, HolderMsg, Renewer, Settings, Tell, TermReport};
 use crate::{
     clerk::ClerkMsg,
     context::Context,
@@ -10,65 +10,15 @@ use crate::{
     standing::StandingFeed,
     telemetry,
     term::Scope,
-    worker::{Crew, Notice},
+    worker::Notice,
 };
-use leasehold_core::{Claim, Fence, LostCause, Moment, Note, Parting, Release, Standing, Timing};
+use leasehold_core::{Claim, Fence, LostCause, Moment, Note, Parting, Release, Standing};
 use ractor::{ActorRef, RpcReplyPort};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 use tokio::{sync::oneshot, task::AbortHandle, time::Instant};
-
-/// What holds for every term of a lease or election.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) timing: Timing,
-    /// How long a killed worker is waited for before that is reported.
-    pub(crate) join_within: Duration,
-    /// How long a release may take.
-    pub(crate) release_within: Duration,
-    pub(crate) abort_on_overrun: bool,
-    /// Renew only while the worker gave a pulse within this time.
-    pub(crate) max_silence: Option<Duration>,
-}
-
-pub(crate) struct HolderArgs {
-    pub(crate) ctx: Context,
-    pub(crate) settings: Settings,
-    pub(crate) scope: Arc<Scope>,
-    pub(crate) crew: Arc<dyn Crew>,
-    pub(crate) standings: StandingFeed,
-    /// When the granted bid was sent.
-    pub(crate) sent: Moment,
-    /// What the store said is left.
-    pub(crate) remaining: Duration,
-    /// The term is over before its worker has ended.
-    pub(crate) lost: Reply<Fence>,
-    pub(crate) done: Reply<TermReport>,
-}
-
-/// How a term went.
-#[derive(Debug)]
-pub(crate) struct TermReport {
-    pub(crate) fence: Fence,
-    pub(crate) worker: WorkerOutcome,
-    pub(crate) cause: LostCause,
-    pub(crate) release: Option<Release>,
-    pub(crate) lasted: Duration,
-}
-
-impl TermReport {
-    /// Whether the store knows that the term is over: nobody has to wait for its expiry.
-    pub(crate) const fn confirmed(&self) -> bool {
-        Self::is_confirmed(&self.cause, self.release.as_ref())
-    }
-
-    const fn is_confirmed(cause: &LostCause, release: Option<&Release>) -> bool {
-        matches!(cause, LostCause::NotHolder(_))
-            || matches!(release, Some(Release::Released | Release::NotHolder(_)))
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
