@@ -173,6 +173,8 @@ async fn a_slow_grant_is_worth_only_what_is_left_of_it() {
     let stage = Stage::new();
     let node = stage.node("a").await;
     stage.faults.next(Verb::Acquire, [Fault::Late(TTL * 8 / 10)]);
+    // The renewal, long due, is on its way.
+    stage.faults.next(Verb::Renew, [Fault::Slow(100 * MS)]);
     let held = node.lease("l").hold(|term| async move { term.remaining() }).await.unwrap();
     assert!(held.output <= TTL / 10, "{:?}", held.output);
     assert_eq!(held.lost, None);

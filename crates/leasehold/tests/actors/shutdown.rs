@@ -224,6 +224,24 @@ async fn a_shutdown_in_the_middle_of_an_acquire_leaves_nothing_held() {
     }
 }
 
+/// The last calls are awaited, all of them: also the last but one.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_every_call_that_is_under_way() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    // Both bids are carried out after nobody wants them any more; then each is looked for and undone, at its own pace.
+    stage.faults.always(Verb::Acquire, Fault::Slow(500 * MS));
+    let looks = [Fault::None, Fault::None, Fault::Slow(100 * MS), Fault::Slow(400 * MS)];
+    stage.faults.next(Verb::Inspect, looks);
+    for name in ["l", "m"] {
+        let dropped = timeout(10 * MS, node.lease(name).hold(|_| pending::<()>())).await;
+        assert!(dropped.is_err());
+    }
+    assert_eq!(node.shutdown(10 * SECOND).await, Stopped::Clean);
+    assert_eq!((stage.holder("l").await, stage.holder("m").await), (None, None));
+    assert_eq!(stage.faults.met(), 4);
+}
+
 /// Two ends asked for: the worker has the shorter time of both.
 #[tokio::test(start_paused = true)]
 async fn of_two_times_to_quiesce_the_shorter_counts() {

@@ -219,6 +219,65 @@ async fn a_shutdown_out_of_time_kills_the_work_and_releases_nothing() {
     assert!(acquired.elapsed() >= TTL - 20 * MS, "{:?}", acquired.elapsed());
 }
 
+/// I5: what the lifecycle guard of ractor does not reach: a worker that is still starting is no child yet, and the
+/// tasks of a term are no actors.
+#[tokio::test(start_paused = true)]
+async fn a_kill_reaches_a_worker_that_is_starting_and_the_tasks_of_a_term() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    let (shown, leaf) = (Arc::new(Mutex::new(None)), Grave::default());
+    let make = {
+        let (shown, leaf) = (shown.clone(), leaf.clone());
+        move |term| (Leaf { shown: shown.clone(), grave: leaf.clone() }, term)
+    };
+    let (starting, tasks) = (Grave::default(), Grave::default());
+    let _leaves = node.election("leaf").run(make).await.unwrap();
+    let _hangs = node.election("starting").run({
+        let starting = starting.clone();
+        move |term| (HangsInStart(starting.clone()), term)
+    });
+    let _hangs = _hangs.await.unwrap();
+    let _spawns = node.election("tasks").lead({
+        let tasks = tasks.clone();
+        move |term| {
+            let gone = tasks.digger(&term);
+            term.spawn(async move {
+                let _gone = gone;
+                pending().await
+            });
+            pending()
+        }
+    });
+    let _spawns = _spawns.await.unwrap();
+    until("it works", || shown.lock().unwrap().is_some()).await;
+    sleep(SECOND).await;
+    assert!(leaf.is_empty() && starting.is_empty() && tasks.is_empty());
+    let worker = shown.lock().unwrap().clone().unwrap();
+    ancestor(&worker, 4).kill();
+    sleep(MS).await;
+    assert_eq!((leaf.count(), starting.count(), tasks.count()), (1, 1, 1));
+}
+
+struct HangsInStart(Grave);
+
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
+impl Actor for HangsInStart {
+    type Msg = LeafMsg;
+    type State = ();
+    type Arguments = Term;
+
+    async fn pre_start(&self, _: ActorRef<LeafMsg>, term: Term) -> Result<(), ActorProcessingErr> {
+        let _dropped = self.0.digger(&term);
+        pending().await
+    }
+}
+
+impl Worker for HangsInStart {
+    fn notice(_: Notice) -> LeafMsg {
+        LeafMsg::Told
+    }
+}
+
 /// What the dropped node had is given back in order, though nobody waits for that.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_node_ends_the_work_of_its_last_election() {

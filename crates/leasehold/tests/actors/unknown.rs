@@ -113,6 +113,11 @@ async fn a_wait_dropped_at_any_await_leaves_the_line() {
             drop(end);
         });
         let done = stepper.run(a.lease("l").hold(running.work(2 * SECOND))).await;
+        if done.is_none() {
+            sleep(5 * MS).await;
+            let line = stage.store.candidates(&super::stage::name_of("l")).await.unwrap();
+            assert_eq!(line, [], "{stepper:?}: still in line, while it is held and for nobody");
+        }
         holding.await.unwrap().unwrap();
         sleep(20 * MS).await;
         assert_eq!(running.count(), 0, "{stepper:?}");
