@@ -114,6 +114,9 @@ impl Drop for Process {
 /// The child's side: listens to the parent on a thread of its own, which a busy runtime cannot hold up, and ends the
 /// process when the parent is gone.
 pub fn obey(hold: Arc<Hold>) {
+    // A child that is frozen cannot see the end of its input: where the kernel can, it ends the child itself.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     thread::spawn(move || {
         for line in io::stdin().lines() {
             match line.as_deref() {

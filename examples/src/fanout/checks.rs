@@ -101,12 +101,13 @@ impl Evidence {
         })
     }
 
-    /// I3 as the world sees it: the work of a term begins after that of the term before was over.
+    /// I3 as the world sees it: the work of a term begins after that of the term before was over. A process that was
+    /// not scheduled past its lease, signal or no signal, is excused: it cannot know, and its gates do.
     fn terms_do_not_overlap(&self) -> Check {
         let terms = &self.timeline.terms;
         let against: Vec<String> = terms
             .windows(2)
-            .filter(|pair| pair[1].began < pair[0].ended)
+            .filter(|pair| pair[1].began < pair[0].ended && pair[0].end != End::Lost)
             .map(|pair| format!("{} began to lead before {} had ended", pair[1].replica, pair[0].replica))
             .collect();
         Check::unless(
@@ -208,6 +209,10 @@ mod tests {
         let mut overlap = evidence();
         overlap.timeline.terms[1].began = Stamp(1);
         assert_eq!(broken(overlap), [2]);
+        let mut starved = evidence();
+        starved.timeline.terms[1].began = Stamp(1);
+        starved.timeline.terms[0].end = End::Lost;
+        assert_eq!(broken(starved), [0; 0]);
 
         let mut unreadable = evidence();
         unreadable.journals[0].1 = Told::audit("/no/such/journal".as_ref());

@@ -58,13 +58,17 @@ async fn lead(term: Term, work: FanOut) -> Result<(), BoxError> {
     let predecessor = term.predecessor().fate().to_string();
     report(Report::Leading { fence: term.fence(), predecessor });
     tokio::select! {
-        end = work.run(term.grant().clone()) => {
-            if let Err(LaneEnd::TurnedAway { refusal, .. }) = &end {
+        end = work.run(term.grant().clone()) => match end {
+            // The term is over, and this future is about to be dropped. To return an error instead would look like
+            // work that failed.
+            Err(LaneEnd::Lost(_)) => std::future::pending().await,
+            Err(LaneEnd::TurnedAway { refusal, .. }) => {
                 // A gate knows better than our clock: give up now, and bid above its mark next time.
                 term.outranked(Stale { presented: refusal.presented, highest: refusal.highest });
+                std::future::pending().await
             }
-            Ok(end?)
-        }
+            other => Ok(other?),
+        },
         // Everything is delivered under acknowledgement, so there is nothing to finish.
         _ = term.quiescing() => Ok(()),
     }
@@ -72,13 +76,14 @@ async fn lead(term: Term, work: FanOut) -> Result<(), BoxError> {
 
 /// Tells the parent when the work of a term has ended, and why.
 fn told() -> impl Fn(&Event) + Send + Sync {
-    let lost: Mutex<Option<LostCause>> = Mutex::default();
+    let cause: Mutex<Option<LostCause>> = Mutex::default();
     move |event| {
-        let mut lost = lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cause = cause.lock().unwrap_or_else(PoisonError::into_inner);
         match (&event.what, event.fence) {
-            (Happening::Lost { cause }, _) => *lost = Some(cause.clone()),
+            (Happening::Lost { cause: why }, _) => *cause = Some(why.clone()),
             (Happening::WorkerEnded { outcome }, Some(fence)) => {
-                let how = match (lost.take(), outcome) {
+                let cause = cause.take().filter(|cause| !cause.is_voluntary());
+                let how = match (&cause, outcome) {
                     (Some(cause), _) => cause.to_string(),
                     (None, WorkerOutcome::Finished) => {
                         "asked to leave, and ready to release the lease".to_owned()
@@ -86,7 +91,7 @@ fn told() -> impl Fn(&Event) + Send + Sync {
                     (None, WorkerOutcome::Failed(why)) => why.to_string(),
                     (None, outcome) => outcome.as_str().to_owned(),
                 };
-                report(Report::Ended { fence, how });
+                report(Report::Ended { fence, how, lost: cause.is_some() });
             }
             _ => {}
         }

@@ -175,6 +175,7 @@ const fn ended_by(term: &Term) -> &'static str {
         End::Killed => "SIGKILL",
         End::Frozen => "SIGSTOP",
         End::Ended => "itself",
+        End::Lost => "its clock",
         End::Running => "-",
     }
 }

@@ -53,6 +53,8 @@ pub enum Report {
         fence: Fence,
         /// Why.
         how: String,
+        /// Whether the lease was lost, rather than given up.
+        lost: bool,
     },
     /// Its gate met a higher fence than ever before, and from now on refuses all lower ones.
     Raised {

@@ -141,16 +141,8 @@ impl Run {
 
     /// Act two: SIGSTOP between the check and the write, past the lease, and SIGCONT.
     async fn freeze_the_leader(&mut self) -> Result<(), Halt> {
-        let (leader, fence) = self.leader().await?;
+        let (leader, fence, to) = self.catch_a_delivery().await?;
         let Some(player) = self.players.get_mut(&leader) else { return Err(gone(&leader)) };
-        player.hold_next_delivery().await?;
-        let in_hand = |entries: &[Entry]| {
-            entries.iter().find_map(|e| match &e.what {
-                What::Said(Report::InHand { fence: of, to, .. }) if of.get() == fence => Some(to.clone()),
-                _ => None,
-            })
-        };
-        let to = self.chronicle.wait_for("a delivery in the leader's hand", AMPLE, in_hand).await?;
         player.freeze().await?;
 
         // The gate that the delivery is for must have met the new fence, or there is nothing to refuse it by.
@@ -176,6 +168,29 @@ impl Run {
         };
         self.chronicle.wait_for("a refusal of the woken leader's delivery", AMPLE, refused).await?;
         Ok(())
+    }
+
+    /// A leader that stands still with a delivery in hand: who, its fence, and for whom the delivery is.
+    async fn catch_a_delivery(&mut self) -> Result<(String, u64, String), Halt> {
+        loop {
+            let (leader, fence) = self.leader().await?;
+            let Some(player) = self.players.get_mut(&leader) else { return Err(gone(&leader)) };
+            player.hold_next_delivery().await?;
+            let caught = |entries: &[Entry]| {
+                let in_hand = entries.iter().find_map(|e| match &e.what {
+                    What::Said(Report::InHand { fence: of, to, .. }) if of.get() == fence => Some(to.clone()),
+                    _ => None,
+                });
+                // On a busy machine the leadership may just then go elsewhere: then another one is to be caught.
+                in_hand.map(Some).or_else(|| above(fence)(entries).map(|()| None))
+            };
+            if let Some(to) =
+                self.chronicle.wait_for("a delivery in the leader's hand", AMPLE, caught).await?
+            {
+                return Ok((leader, fence, to));
+            }
+            player.release().await?;
+        }
     }
 
     /// Who leads, once it is at work.

@@ -82,6 +82,14 @@ impl Player {
         self.process.hold().await
     }
 
+    /// Asks no more for it.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub async fn release(&mut self) -> io::Result<()> {
+        self.process.go().await
+    }
+
     /// SIGSTOP, and waits until the whole process stands still. Whoever stands still with a delivery in hand is told
     /// to go on, which it can only hear when it runs again.
     ///
@@ -90,7 +98,7 @@ impl Player {
     pub async fn freeze(&mut self) -> io::Result<()> {
         self.process.freeze().await?;
         self.chronicle.note(&self.id, What::Stopped);
-        self.process.go().await
+        self.release().await
     }
 
     /// SIGCONT.

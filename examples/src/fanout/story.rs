@@ -83,7 +83,7 @@ impl Story {
             Report::Refused { presented, highest, from, seq } => {
                 Some((bad, format!("refuses event {seq} of {from}: fence {presented} is below {highest}")))
             }
-            Report::Ended { fence, how } => {
+            Report::Ended { fence, how, .. } => {
                 self.leader_stops(who, *at);
                 Some((None, format!("leads no more under fence {fence}: {how}")))
             }

@@ -45,8 +45,10 @@ pub struct Term {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// It ended by itself: released at the end of the run, or lost.
+    /// It ended by itself, as it was asked to.
     Ended,
+    /// It lost the lease: its process was not scheduled for so long, or the store did not answer.
+    Lost,
     /// SIGKILL.
     Killed,
     /// SIGSTOP. The process does not know, and goes on where it stood when it wakes.
@@ -145,10 +147,10 @@ impl Timeline {
                 ended: at,
                 end: End::Running,
             }),
-            What::Said(Report::Ended { fence, .. }) => {
+            What::Said(Report::Ended { fence, lost, .. }) => {
                 let own = |t: &&mut Term| t.replica == *who && t.fence == *fence && t.end == End::Running;
                 if let Some(term) = self.terms.iter_mut().find(own) {
-                    (term.ended, term.end) = (at, End::Ended);
+                    (term.ended, term.end) = (at, if *lost { End::Lost } else { End::Ended });
                 }
             }
             What::Said(Report::Refused { presented, highest, from, seq }) => self.refusals.push(Refused {

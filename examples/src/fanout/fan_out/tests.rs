@@ -65,13 +65,18 @@ impl Troupe {
 
 /// Waits until the journal has `count` events.
 async fn until(journal: &Path, count: usize) -> Vec<Stamped> {
+    told(journal, |told| told.events.len() >= count).await.events
+}
+
+/// Waits until the journal tells what is wanted.
+async fn told(journal: &Path, wanted: impl Fn(&Told) -> bool) -> Told {
     tokio::time::timeout(Duration::from_secs(20), async {
         loop {
             // A journal that is being written may end in half a line: look again.
-            if let Ok(Told { events, .. }) = Told::audit(journal)
-                && events.len() >= count
+            if let Ok(told) = Told::audit(journal)
+                && wanted(&told)
             {
-                return events;
+                return told;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -90,8 +95,12 @@ async fn a_new_leader_resumes_where_the_replicas_are_and_the_old_one_is_turned_a
     until(&troupe.journal("r2"), 150).await;
 
     let new = troupe.lead("r2", 2);
+    for id in ["r1", "r2"] {
+        told(&troupe.journal(id), |told| told.highest == Fence::new(2).ok()).await;
+    }
+    // Both see these events, and only one may bring them.
     troupe.emit(50);
-    let end = old.await.unwrap().unwrap_err();
+    let end = tokio::time::timeout(Duration::from_secs(20), old).await.unwrap().unwrap().unwrap_err();
     assert!(matches!(end, LaneEnd::TurnedAway { .. }), "{end}");
     for id in ["r1", "r2"] {
         let events = until(&troupe.journal(id), 200).await;

@@ -37,8 +37,8 @@ pub(in crate::fanout) fn story() -> Timeline {
         leading(9_000, "r3", 3, "expired"),
         done(9_500, "r2", What::Continued),
         said(9_501, "r1", refused),
-        said(9_502, "r2", Report::Ended { fence: fence(2), how: "lost".to_owned() }),
-        said(12_000, "r3", Report::Ended { fence: fence(3), how: "released".to_owned() }),
+        said(9_502, "r2", Report::Ended { fence: fence(2), how: "lost".to_owned(), lost: true }),
+        said(12_000, "r3", Report::Ended { fence: fence(3), how: "released".to_owned(), lost: false }),
     ];
     Timeline::read(&entries, at(0), at(12_100))
 }

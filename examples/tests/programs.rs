@@ -1,0 +1,54 @@
+//! The examples, run as people run them: real processes, signals and sockets, on a store of their own.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+/// The program of an example, as cargo built it beside this test.
+fn example(name: &str) -> Command {
+    let mut dir: PathBuf = std::env::current_exe().expect("a running test has a path");
+    dir.pop();
+    if dir.ends_with("deps") {
+        dir.pop();
+    }
+    Command::new(dir.join("examples").join(name))
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_fan_out_survives_a_killed_and_a_frozen_leader_and_says_so_in_one_json_object() {
+    // I1, I2, I3 and I10 over a kill and a pause.
+    let output = example("fanout").args(["--seconds", "6", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["ok"], true);
+    let terms = result["terms"].as_array().unwrap();
+    let ended: Vec<&str> = terms.iter().filter_map(|term| term["ended_by"].as_str()).collect();
+    assert!(ended.contains(&"SIGKILL") && ended.contains(&"SIGSTOP"), "{result}");
+    assert!(terms.iter().any(|term| term["predecessor"] == "crashed"), "the witness tells: {result}");
+    let refused = &result["refused"][0];
+    assert!(refused["presented"].as_u64() < refused["highest"].as_u64(), "{result}");
+    assert!(result["events"].as_u64().unwrap() > 100);
+}
+
+#[test]
+fn a_paused_holder_is_refused_with_token_1_against_2_and_its_late_release_hurts_nobody() {
+    let output = example("paused_holder").output().unwrap();
+    let told = text(&output);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(told.matches("A  writes with token 1: refused, current is 2").count(), 2, "{told}");
+    assert_eq!(told.matches("the store says: B holds the lease, token 2").count(), 2, "{told}");
+}
+
+#[test]
+fn a_store_that_cannot_be_shared_is_refused_before_anything_is_started() {
+    for name in ["fanout", "paused_holder"] {
+        let output = example(name).args(["--store", "memory:"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains("lives in one process"), "{}", text(&output));
+    }
+}
