@@ -32,9 +32,3 @@ pub use replica::{Acquired, Casting, Replica};
 pub use said::{Said, What};
 pub use shim::{FullDisk, WallClock};
 pub use site::{Glance, Site};
-
-/// The README's examples, compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-#[derive(Debug)]
-pub struct Readme;
