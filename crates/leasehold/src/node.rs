@@ -115,7 +115,7 @@ impl Node {
         let (tell, told) = oneshot::channel();
         self.seat.ctx.own.spawn(async move {
             let spawned = Actor::spawn_linked(None, actor, args, root).await;
-            let _ = tell.send(spawned.map(|(actor, _)| Unclaimed(Some(actor))));
+            let _ = tell.send(spawned.map(|(actor, _)| Unclaimed::new(actor)));
         });
         match told.await {
             Ok(Ok(actor)) => Ok(actor.claim()),
@@ -149,6 +149,10 @@ impl Node {
 struct Unclaimed<M: ractor::Message>(Option<ActorRef<M>>);
 
 impl<M: ractor::Message> Unclaimed<M> {
+    const fn new(actor: ActorRef<M>) -> Self {
+        Self(Some(actor))
+    }
+
     fn claim(mut self) -> ActorRef<M> {
         #[allow(clippy::expect_used, reason = "taken here only, and by value")]
         self.0.take().expect("claimed once")

@@ -1,7 +1,7 @@
 //! Setting a node up.
 
 use super::{
-    Node, Seat,
+    Node, Seat, Unclaimed,
     root::{Root, RootArgs},
 };
 use crate::{
@@ -89,10 +89,12 @@ impl NodeBuilder {
         };
         let started = own.spawn(async move {
             let (root, _) = Actor::spawn(None, Root, args).await?;
+            let unclaimed = Unclaimed::new(root.clone());
             let staff = root.call(super::root::RootMsg::Staff, None).await?;
-            Ok::<_, ractor::ActorProcessingErr>((root, staff.unwrap()))
+            Ok::<_, ractor::ActorProcessingErr>((unclaimed, staff.unwrap()))
         });
         let Ok(Ok((root, staff))) = started.await else { return Err(StartError::NoRuntime) };
+        let root = root.claim();
         let events = Events::new(replica.clone(), self.observers);
         let floors = Floors::default();
         let ctx = Context::new(Shared {
