@@ -9,6 +9,7 @@ use crate::{
     event::Happening,
     mailroom::{MailroomMsg, RankedEar},
     reply::Reply,
+    seed,
     term::Scope,
     watcher::{Ear, WatcherMsg},
 };
@@ -85,7 +86,7 @@ impl<M: ractor::Message> Candidate<M> {
             // To hear of a winner takes one wake-up; twice that keeps the order under load.
             stride: ctx.store.traits().wake_up * 2,
             floor: ctx.floors.get(&manner.name),
-            seed: number(id),
+            seed: seed::of(id),
         });
         ctx.events.tell(&manner.name, None, Happening::Campaigning);
         let begun = ctx.now();
@@ -180,7 +181,7 @@ impl<M: ractor::Message> Candidate<M> {
         let _ = self.ctx.mailroom.cast(MailroomMsg::Enlist { candidacy, ttl, ranked });
         let (me, wrap) = (self.me.clone(), self.wrap);
         let ear = Ear::new(move |record| drop(me.cast(wrap(CampaignMsg::Sighted(record)))));
-        let (id, name) = (number(self.id), self.manner.name.clone());
+        let (id, name) = (seed::of(self.id), self.manner.name.clone());
         let _ = self.ctx.watcher.cast(WatcherMsg::Subscribe { id, name, ear });
     }
 
@@ -231,12 +232,8 @@ impl<M: ractor::Message> Drop for Candidate<M> {
         }
         if self.enlisted {
             let _ = self.ctx.mailroom.cast(MailroomMsg::Withdraw { id: self.id });
-            let (id, name) = (number(self.id), self.manner.name.clone());
+            let (id, name) = (seed::of(self.id), self.manner.name.clone());
             let _ = self.ctx.watcher.cast(WatcherMsg::Unsubscribe { id, name });
         }
     }
-}
-
-fn number(id: AttemptId) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|at| id.as_bytes()[at]))
 }

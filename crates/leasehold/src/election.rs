@@ -16,6 +16,7 @@ use crate::{
     event::WorkerOutcome,
     holder::{HolderArgs, HolderMsg, LeaseHolder, Settings, TermReport},
     reply::Reply,
+    seed,
     standing::StandingFeed,
     worker::Crew,
 };
@@ -100,8 +101,8 @@ impl Actor for ElectionActor {
         _: ActorRef<ElectionMsg>,
         args: ElectionArgs,
     ) -> Result<Electing, ActorProcessingErr> {
-        let seed = args.manner.name.as_str().len() as u64 ^ u64::from(std::process::id());
-        let rest = Backoff::new(SHORTEST_REST, LONGEST_REST, seed);
+        // Random, for two replicas must not rest in step: in containers even their process ids are equal.
+        let rest = Backoff::new(SHORTEST_REST, LONGEST_REST, seed::fresh());
         Ok(Electing { args, phase: Phase::Resting, stopping: false, stepped_down: false, rest, timer: None })
     }
 

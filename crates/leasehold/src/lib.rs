@@ -45,6 +45,7 @@ mod mailroom;
 mod node;
 mod renewer;
 mod reply;
+mod seed;
 pub mod shutdown;
 mod standing;
 mod telemetry;

@@ -5,7 +5,7 @@ mod presence;
 use crate::{
     clerk::bounded,
     reply::{OnDrop, Reply},
-    telemetry,
+    seed, telemetry,
 };
 use leasehold_core::{
     AttemptId, Candidacy, Envelope, LeaseName, ReplicaId, SharedStore, Store, StoreError, Verb,
@@ -197,25 +197,28 @@ where
     bounded(QUESTION, question).await.unwrap_or_else(|fault| Err(fault.error(verb, store)))
 }
 
-/// How many candidates are before us; none if the roster cannot be read.
+/// How many candidates are before us; drawn by lot if the roster cannot be read, for then nobody knows the order, and
+/// all at once they would be a herd.
 async fn place(store: &dyn Store, name: &LeaseName, id: AttemptId) -> usize {
     match asked(store, Verb::Candidates, || store.candidates(name)).await {
         Ok(roster) => roster.iter().position(|c| c.id == id).unwrap_or(roster.len()),
         Err(error) => {
             telemetry::roster_troubled(name, &error);
-            0
+            usize::from(id.as_bytes()[0]) % LOTS
         }
     }
 }
 
+/// How many places there are to draw.
+const LOTS: usize = 16;
+
 /// Reads letters for as long as it runs.
 fn read(store: SharedStore, replica: ReplicaId, me: ActorRef<MailroomMsg>) -> AbortHandle {
     let task = tokio::spawn(async move {
-        let seed = AttemptId::random().as_bytes()[0];
         let mut backoff = leasehold_core::backoff::Backoff::new(
             Duration::from_millis(200),
             Duration::from_secs(10),
-            seed.into(),
+            seed::fresh(),
         );
         loop {
             let opened = bounded(OPENING, || store.inbox(&replica)).await;

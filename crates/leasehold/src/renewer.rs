@@ -14,6 +14,7 @@ use crate::{
     event::{Happening, WorkerOutcome},
     holder::{HolderMsg, Tell},
     reply::Reply,
+    seed,
     term::{Scope, Term},
     worker::{Crew, Mustered, Notice, Pulse},
 };
@@ -87,8 +88,7 @@ impl Actor for Renewer {
         me: ActorRef<RenewerMsg>,
         args: RenewerArgs,
     ) -> Result<Renewing, ActorProcessingErr> {
-        let attempt = args.scope.grant.claim().attempt;
-        let seed = u64::from_le_bytes(std::array::from_fn(|at| attempt.as_bytes()[at]));
+        let seed = seed::of(args.scope.grant.claim().attempt);
         let (tenure, begun) = Tenure::begin(args.timing, args.sent, args.remaining, args.ctx.now(), seed);
         let tenure = match args.max_silence {
             Some(max) => tenure.gated(max),

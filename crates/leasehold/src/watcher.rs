@@ -1,6 +1,6 @@
 //! The watcher subscribes to leases, once a name for the whole process, and tells whoever waits.
 
-use crate::{clerk::bounded, reply::Reply, telemetry};
+use crate::{clerk::bounded, reply::Reply, seed, telemetry};
 use leasehold_core::{
     LeaseName, LeaseRecord, LeaseState, Scope, SharedStore, Sighting, StoreError, Verb, Watch,
     backoff::Backoff,
@@ -149,8 +149,7 @@ const OPENING: Duration = Duration::from_secs(10);
 /// Keeps one subscription open for as long as it runs.
 fn listen(store: SharedStore, name: LeaseName, me: ActorRef<WatcherMsg>) -> AbortHandle {
     let task = tokio::spawn(async move {
-        let mut backoff =
-            Backoff::new(Duration::from_millis(100), Duration::from_secs(5), name.as_str().len() as u64);
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), seed::fresh());
         loop {
             let opened = bounded(OPENING, || store.watch(Scope::Names(vec![name.clone()]))).await;
             match opened.unwrap_or_else(|fault| Err(fault.error(Verb::Watch, &*store))) {

@@ -1,7 +1,7 @@
 //! Finding out what became of a call whose answer was lost.
 
 use super::desk::bounded;
-use crate::telemetry;
+use crate::{seed, telemetry};
 use leasehold_core::{
     AttemptId, Claim, LeaseName, NotHolder, Parting, Predecessor, Release, Retry, Store, StoreError, Verb,
     backoff::Backoff,
@@ -96,6 +96,5 @@ async fn ended_by_us(
 }
 
 fn backoff(attempt: AttemptId) -> Backoff {
-    let seed = u64::from_le_bytes(std::array::from_fn(|at| attempt.as_bytes()[at]));
-    Backoff::new(Duration::from_millis(20), Duration::from_secs(1), seed)
+    Backoff::new(Duration::from_millis(20), Duration::from_secs(1), seed::of(attempt))
 }

@@ -1,6 +1,7 @@
 //! One candidacy, kept in its roster.
 
 use super::MailroomMsg;
+use crate::seed;
 use leasehold_core::{Candidacy, backoff::Backoff};
 use ractor::ActorRef;
 use std::{fmt, time::Duration};
@@ -40,9 +41,8 @@ const LONGEST_REFRESH: Duration = Duration::from_secs(600);
 
 impl Presence {
     pub(super) fn new(candidacy: Candidacy, ttl: Duration, ranked: Ranked) -> Self {
-        let seed = u64::from_le_bytes(std::array::from_fn(|at| candidacy.id.as_bytes()[at]));
         // Only its jitter is used.
-        let spread = Backoff::new(Duration::ZERO, Duration::ZERO, seed);
+        let spread = Backoff::new(Duration::ZERO, Duration::ZERO, seed::of(candidacy.id));
         Self { candidacy, ttl, ranked, announcing: None, timer: None, spread }
     }
 
