@@ -344,6 +344,33 @@ fn the_end_of_the_renewing_runtime_ends_the_work() {
     assert!(matches!(late, Err(HoldError::Stopped { .. })), "{late:?}");
 }
 
+/// The end of the runtime that works is the end of the work, and its lease is released.
+#[test]
+fn the_end_of_the_working_runtime_releases_the_lease() {
+    let apart = runtime(2);
+    let app = runtime(1);
+    let store: SharedStore = Arc::new(MemoryStore::default());
+    let (observer, ears) = Ears::open();
+    let on = apart.handle().clone();
+    let shared = store.clone();
+    let (node, election) = app.block_on(async {
+        let node = Node::builder(shared).renew_on(on).observe(observer).start().await.unwrap();
+        let election = node.election("l").lead(|_| async { pending().await }).await.unwrap();
+        (node, election)
+    });
+    ears.hear(|what| matches!(what, Happening::Acquired { .. }));
+    app.shutdown_timeout(PATIENCE);
+    ears.hear(|what| matches!(what, Happening::Released { .. }));
+    // Wherever it leads again, it can start no worker, and leaves it at that, ever longer.
+    let other = runtime(1);
+    other.block_on(async {
+        drop(election);
+        let stopped = timeout(PATIENCE, node.shutdown(5 * SECOND)).await.unwrap();
+        assert_eq!(stopped, leasehold::Stopped::Clean);
+    });
+    drop(store);
+}
+
 /// B03: a clock that runs during suspend jumps over it, while every timer stood still. The first check after it is
 /// false, and the work is dropped soon, though its timers have long to go.
 #[tokio::test(start_paused = true)]

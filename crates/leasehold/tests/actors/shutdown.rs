@@ -3,7 +3,7 @@
 use super::stage::{MS, SECOND, Stage, leads, name_of, until};
 use leasehold::{HoldError, LeaseStore, Position, StartError, Stopped, StoreErrorKind};
 use leasehold_core::Verb;
-use leasehold_testkit::Fault;
+use leasehold_testkit::{Fault, Stepper};
 use std::{
     future::pending,
     sync::{
@@ -240,6 +240,28 @@ async fn a_shutdown_waits_for_every_call_that_is_under_way() {
     assert_eq!(node.shutdown(10 * SECOND).await, Stopped::Clean);
     assert_eq!((stage.holder("l").await, stage.holder("m").await), (None, None));
     assert_eq!(stage.faults.met(), 4);
+}
+
+/// I11: a start that nobody waits for starts nothing that stays.
+#[tokio::test(start_paused = true)]
+async fn a_start_dropped_at_any_await_leaves_no_task() {
+    let polls = Stepper::at_every_await(async |stepper| {
+        let stage = Stage::new();
+        let baseline = tasks();
+        let node = stepper.run(stage.node("a")).await;
+        let done = node.is_some();
+        if let Some(node) = &node {
+            let election = stepper.run(node.election("l").lead(|_| async { pending().await })).await;
+            drop(election);
+        }
+        drop(node);
+        sleep(10 * SECOND).await;
+        assert_eq!(stage.holder("l").await, None);
+        back_to(baseline, &format!("{stepper:?}")).await;
+        done && stepper.run(sleep(MS)).await.is_some()
+    })
+    .await;
+    assert!(polls >= 2, "{polls} polls are no sweep");
 }
 
 /// Two ends asked for: the worker has the shorter time of both.

@@ -138,3 +138,25 @@ async fn without_a_roster_and_without_letters_there_is_a_leader_all_the_same() {
         timeout(SECOND, leads(&second)).await.expect("woken by the release");
     }
 }
+
+/// B90: without a roster nobody knows the order, and yet they are no herd.
+#[tokio::test(start_paused = true)]
+async fn without_a_roster_candidates_do_not_all_bid_at_once() {
+    let stage = Stage::new();
+    stage.faults.always(Verb::Candidates, Fault::Error(StoreErrorKind::Unreachable));
+    let a = stage.sound("a").await;
+    let first = a.election("l").lead(|_| async { pending().await }).await.unwrap();
+    leads(&first).await;
+    let mut waiting = Vec::new();
+    for n in 0..64 {
+        let node = stage.node(&format!("r{n}")).await;
+        waiting.push(node.election("l").lead(|_| async { pending().await }).await.unwrap());
+    }
+    sleep(SECOND).await;
+    let bids = stage.faults.count(Verb::Acquire);
+    assert!(first.stop(SECOND).await);
+    sleep(SECOND).await;
+    assert_eq!(waiting.iter().filter(|election| election.leading().is_some()).count(), 1);
+    let bids = stage.faults.count(Verb::Acquire) - bids;
+    assert!(bids <= 24, "{bids} of 64 bid for one vacancy");
+}
