@@ -5,9 +5,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod actors {
+    mod clockwork;
     mod elections;
     mod fenced;
     mod losses;
+    mod notices;
     mod renewals;
     mod runtimes;
     mod shutdown;

@@ -332,7 +332,7 @@ fn the_end_of_the_renewing_runtime_ends_the_work() {
         }
     };
     app.block_on(async {
-        timeout(PATIENCE, untrusted).await.expect("whoever else has the term is told, too")
+        timeout(PATIENCE, untrusted).await.expect("whoever else has the term is told, too");
     });
     assert_eq!(term.check().unwrap_err().cause, LostCause::RenewerEnded);
     let ended = app.block_on(async { timeout(PATIENCE, holding).await.unwrap().unwrap() });

@@ -243,7 +243,7 @@ async fn a_kill_reaches_a_worker_that_is_starting_and_the_tasks_of_a_term() {
             let gone = tasks.digger(&term);
             term.spawn(async move {
                 let _gone = gone;
-                pending().await
+                pending::<()>().await;
             });
             pending()
         }

@@ -245,7 +245,9 @@ impl Running {
     fn work(&self, length: Duration) -> impl FnOnce(Term) -> WorkFuture + Send + use<> {
         let running = self.clone();
         move |_| {
-            running.0.iter().for_each(|count| drop(count.fetch_add(1, Ordering::SeqCst)));
+            for count in running.0.iter() {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
             let gone = Gone(running);
             Box::pin(async move {
                 let _gone = gone;
