@@ -15,9 +15,25 @@ use tempfile::TempDir;
 /// Longer than anything takes, even on a busy machine; only a failing test waits so long.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
+/// A program that starts with no signal ignored. The background jobs of a script ignore INT and QUIT, and hand that down
+/// to the tests they run; the wrapper would rightly keep to it.
+pub fn program(name: &str) -> Command {
+    let ignored = std::fs::read_to_string("/proc/self/status").is_ok_and(|status| {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        // Ours are 1 to 31, and 13 is SIGPIPE, which every Rust program ignores and resets for its children.
+        u64::from_str_radix(mask.trim(), 16).unwrap() & 0x7fff_ffff & !(1 << 12) != 0
+    });
+    if !ignored {
+        return Command::new(name);
+    }
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(name);
+    command
+}
+
 /// The program, with no leasehold variable of whoever runs the tests.
 pub fn leasehold() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    let mut command = program(env!("CARGO_BIN_EXE_leasehold"));
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"LEASEHOLD_"))
     {
@@ -138,12 +154,7 @@ impl Running {
     }
 
     pub fn wait(&mut self) -> ExitStatus {
-        let mut status = None;
-        eventually("the program ends", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
+        end_of(&mut self.child)
     }
 
     pub fn code(&mut self) -> i32 {
@@ -163,6 +174,17 @@ impl Drop for Running {
         self.child.kill().ok();
         self.child.wait().ok();
     }
+}
+
+/// Waits for a process to end.
+#[track_caller]
+pub fn end_of(child: &mut Child) -> ExitStatus {
+    let mut status = None;
+    eventually("the program ends", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap()
 }
 
 /// Waits until something holds.
@@ -203,8 +225,10 @@ pub fn with_args<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command 
 
 /// The command inside of a shell script, which finds it as `"$0" "$@"`.
 pub fn in_shell(script: &str, command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script]).arg(command.get_program()).args(command.get_args());
+    let mut shell = program("sh");
+    // The shell has ordinary signals already, and what it then ignores shall stay ignored.
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    shell.args(["-c", script]).args(words.skip_while(|word| *word == "env" || *word == "--default-signal"));
     with_env_of(&mut shell, command);
     shell
 }

@@ -1,6 +1,6 @@
 //! A terminal for a test to sit at.
 
-use crate::launch::DEADLINE;
+use crate::launch::{DEADLINE, end_of, program};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
@@ -34,7 +34,7 @@ impl Pty {
             rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap()
         };
         // setsid(1) makes its standard input the controlling terminal, which needs unsafe code to do here.
-        let mut session = Command::new("setsid");
+        let mut session = program("setsid");
         crate::launch::with_env_of(&mut session, command);
         let session = session
             .arg("--ctty")
@@ -77,8 +77,10 @@ impl Pty {
         tcgetattr(&self.line).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
-    pub fn session(&mut self) -> &mut Child {
-        &mut self.session
+    /// The exit status of the program at the other side, once it has ended.
+    #[track_caller]
+    pub fn code(&mut self) -> Option<i32> {
+        end_of(&mut self.session).code()
     }
 }
 

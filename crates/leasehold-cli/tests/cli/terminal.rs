@@ -1,7 +1,7 @@
 //! The wrapper at a terminal, with and without a shell above it.
 
 use crate::{
-    launch::{Running, Store, eventually, in_shell, line, runs, state, with_env_of},
+    launch::{Running, Store, eventually, in_shell, line, program, runs, state, with_env_of},
     pty::Pty,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// An interactive shell, in which the command line of `of` will be typed.
 fn shell(of: &Command) -> Command {
-    let mut shell = Command::new("sh");
+    let mut shell = program("sh");
     shell.arg("-i");
     with_env_of(&mut shell, of);
     shell
@@ -34,7 +34,7 @@ fn the_command_reads_from_the_terminal() {
     bracketed(&mut pty);
     pty.press("hello\n");
     pty.expect("read <hello>");
-    assert_eq!(pty.session().wait().unwrap().code(), Some(0));
+    assert_eq!(pty.code(), Some(0));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_command_of_an_election_has_the_terminal_when_it_asks() {
     pty.expect("read <hello>");
     // From then on Ctrl-C is the command's, and means the election all the same.
     pty.press("\x03");
-    assert_eq!(pty.session().wait().unwrap().code(), Some(0));
+    assert_eq!(pty.code(), Some(0));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn ctrl_c_reaches_the_command_once() {
     pty.expect("int 1");
     kill_process(command, Signal::USR1).unwrap();
     pty.expect("total 1");
-    assert_eq!(pty.session().wait().unwrap().code(), Some(9));
+    assert_eq!(pty.code(), Some(9));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn ctrl_c_ends_an_election_in_good_order() {
     bracketed(&mut pty);
     pty.press("\x03");
     pty.expect("term");
-    assert_eq!(pty.session().wait().unwrap().code(), Some(0));
+    assert_eq!(pty.code(), Some(0));
 }
 
 #[test]
