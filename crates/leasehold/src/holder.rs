@@ -15,6 +15,7 @@
 mod book;
 mod report;
 mod settings;
+mod stage;
 
 pub(crate) use report::TermReport;
 pub(crate) use settings::{HolderArgs, Settings};
@@ -23,6 +24,7 @@ use crate::{event::WorkerOutcome, renewer::Renewer, worker::Notice};
 use book::Book;
 use leasehold_core::{Release, Standing};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use stage::Stage;
 use std::{fmt, sync::Arc, time::Duration};
 
 /// Tells the worker something.

@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod actors {
+    mod blocking;
     mod clockwork;
+    mod ears;
     mod elections;
     mod fenced;
     mod losses;

@@ -1,6 +1,6 @@
 //! The holder's state: where the term stands, and what must happen before its lease may be released.
 
-use super::{HolderArgs, HolderMsg, Renewer, Settings, Tell, TermReport};
+use super::{HolderArgs, HolderMsg, Renewer, Settings, Stage, Tell, TermReport};
 use crate::{
     clerk::ClerkMsg,
     context::Context,
@@ -19,20 +19,6 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::oneshot, task::AbortHandle, time::Instant};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// The worker works.
-    Leading,
-    /// The worker was asked to end.
-    Quiescing,
-    /// The worker's term is over, or its time is; it was killed.
-    Joining,
-    /// The worker has been joined, and the renewer was told to end.
-    Ending,
-    /// The store was asked to release.
-    Releasing,
-}
 
 pub(crate) struct Book {
     me: ActorRef<HolderMsg>,
