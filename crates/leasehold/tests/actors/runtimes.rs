@@ -106,6 +106,12 @@ fn the_end_of_the_renewing_runtime_ends_the_work() {
     let (holding, node) = app.block_on(async {
         let node = Node::builder(Arc::new(MemoryStore::default())).renew_on(on).start().await.unwrap();
         let work = move |term: Term| async move {
+            let task = Tells(gone.clone(), term.clone());
+            let running = term.clone();
+            running.spawn(async move {
+                let _tells = task;
+                pending::<()>().await;
+            });
             let _tells = Tells(gone, term);
             began.send(()).unwrap();
             pending::<()>().await;
@@ -119,6 +125,7 @@ fn the_end_of_the_renewing_runtime_ends_the_work() {
     begun.recv_timeout(PATIENCE).unwrap();
     apart.shutdown_timeout(PATIENCE);
     let term = dropped.recv_timeout(PATIENCE).unwrap();
+    assert!(dropped.recv_timeout(PATIENCE).is_ok(), "the work, and the task of its term");
     let untrusted = async {
         while term.check().is_ok() {
             sleep(MS).await;
