@@ -1,21 +1,21 @@
 //! Fan-out: one leader reads a feed and delivers it to all replicas, which serve it to their clients.
 //!
 //! ```text
-//!   parent process                         replica process (r1, r2, r3 …)
-//!   ┌──────────────────────────┐           ┌────────────────────────────────────────────┐
-//!   │ feed      GET /events ───┼──────────▶│ fan_out   reader → backlog → a lane a replica │
-//!   │ directory GET /replicas  │           │   │ (only while leading)                    │
-//!   │                          │           │   ▼ POST /deliver, Fence-Token: 7           │
-//!   │ client of r1  ◀──────────┼─ ws ──────┤ gate      refuses lower fences, keeps a journal│
-//!   └──────────────────────────┘           └────────────────────────────────────────────┘
+//!  parent process                        replica process (r1, r2, r3 …)
+//!  ┌──────────────────────────┐          ┌──────────────────────────────────────────────┐
+//!  │ feed      GET /events    │◀─────────┤ fan_out  reader → backlog → one lane a replica │
+//!  │ directory GET /replicas  │          │   │      (only while leading)                  │
+//!  │                          │          │   ▼ POST /deliver, Fence-Token: 7              │
+//!  │ client of r1             │◀── ws ───┤ gate     refuses lower fences, keeps a journal │
+//!  └──────────────────────────┘          └──────────────────────────────────────────────┘
 //! ```
 //! # Map
 //! * The words: [`event`], [`report`] (what a replica tells its parent), [`args`].
-//! * The parent's servers: [`feed`], [`directory`], both behind [`upstream`].
+//! * The parent's servers: [`feed`] and the [`ticker`] that drives it, [`directory`], both behind [`upstream`].
 //! * A replica: [`replica`] (its process), [`gate`] and [`journal`] (the fenced resource), [`endpoint`] (HTTP and
 //!   WebSocket), [`leader`] (the election), [`fan_out`], [`backlog`], [`lane`] and [`courier`] (what a leader does).
-//! * The play: [`stage`] (starting and signalling processes), [`chronicle`] (all that happened), [`scenario`],
-//!   [`client`] and [`ledger`] (what clients got).
+//! * The play: [`stage`] (starting and signalling processes), [`chronicle`] (all that happened), [`story`] (telling it
+//!   as it happens), [`scenario`], [`client`] and [`ledger`] (what clients got).
 //! * The verdict: [`timeline`], [`checks`], [`chart`], [`outcome`].
 
 pub mod args;
