@@ -9,6 +9,7 @@
 //! saw every event once and in order and the woken leader was refused by its fence, and with 1 if not.
 
 use clap::Parser;
+use leasehold_examples::clock::Stamp;
 use leasehold_examples::fanout::{
     args::Args, chart::Chart, chronicle::Chronicle, outcome::Outcome, replica, scenario, story::Story,
 };
@@ -40,7 +41,8 @@ async fn run(args: Args) -> ExitCode {
     if !json {
         say(&args.headline());
     }
-    let story = Mutex::new(Story::begin(colour));
+    let from = Stamp::now();
+    let story = Mutex::new(Story::begin(from, colour));
     let chronicle = Chronicle::new(move |entry| {
         let line = story.lock().unwrap_or_else(PoisonError::into_inner).tell(entry);
         if let Some(line) = line.filter(|_| !json) {
@@ -48,7 +50,7 @@ async fn run(args: Args) -> ExitCode {
         }
     });
     let played = match tempfile::tempdir() {
-        Ok(dir) => scenario::play(args.clone(), dir.path(), chronicle).await,
+        Ok(dir) => scenario::play(args.clone(), dir.path(), chronicle, from).await,
         Err(error) => Err(error.into()),
     };
     let outcome = match played {

@@ -24,15 +24,19 @@ const AMPLE: Duration = Duration::from_secs(20);
 /// Until a killed replica is started again, as by a supervisor.
 const AWAY: Duration = Duration::from_millis(1_500);
 
-/// Plays it, and hands over what was seen. What did not happen is in the evidence, too.
+/// Plays it, and hands over what was seen since `from`. What did not happen is in the evidence, too.
 ///
 /// # Errors
 /// When the play cannot even begin: no store, no port, no process.
-pub async fn play(mut args: Args, dir: &Path, chronicle: Chronicle) -> Result<Evidence, BoxError> {
+pub async fn play(
+    mut args: Args,
+    dir: &Path,
+    chronicle: Chronicle,
+    from: Stamp,
+) -> Result<Evidence, BoxError> {
     let url = args.store.get_or_insert_with(|| format!("sqlite:{}", dir.join("leases.db").display()));
     // Only to see that it can be used: an error is easier to read here than from each replica.
     drop(store::open(url).await?);
-    let from = Stamp::now();
     let retention = (args.ttl * 3 + Duration::from_secs(30)).as_millis() / ticker::EVERY.as_millis();
     let feed = Feed::new(usize::try_from(retention).unwrap_or(usize::MAX));
     let directory = Directory::default();

@@ -20,10 +20,10 @@ pub struct Story {
 }
 
 impl Story {
-    /// A story that begins now.
+    /// A story that begins at `from`.
     #[must_use]
-    pub fn begin(colour: bool) -> Self {
-        Self { from: Stamp::now(), colour, leader: None, vacant_since: None, known: HashSet::new() }
+    pub fn begin(from: Stamp, colour: bool) -> Self {
+        Self { from, colour, leader: None, vacant_since: None, known: HashSet::new() }
     }
 
     /// The line for an entry, if it is worth one.
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_takeover_is_told_with_what_went_before_and_how_long_nobody_led() {
-        let mut story = Story { from: Stamp(0), ..Story::begin(false) };
+        let mut story = Story::begin(Stamp(0), false);
         let mut tell = |ms: u64, who: &str, what| {
             story.tell(&Entry { at: Stamp(ms * 1_000), who: who.to_owned(), what })
         };
