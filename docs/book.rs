@@ -1,4 +1,4 @@
-//! The code in the book is documentation that runs: each Rust block is a test of this crate.
+//! The code in the book and in the README is documentation that runs: each Rust block is a test of this crate.
 //!
 //! A page with Rust in it has a line here. Lines that begin with `# ` are run and not shown, in the book as in rustdoc.
 
@@ -7,6 +7,7 @@ macro_rules! pages {
 }
 
 pages! {
+    readme = "../README.md";
     quick_start = "guide/quick-start.md";
     leases = "guide/leases.md";
     elections = "guide/elections.md";

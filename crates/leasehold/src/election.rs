@@ -272,11 +272,12 @@ impl Electing {
         match &report.worker {
             // Others shall have it.
             _ if stepped_down => ttl,
+            // Lost: back into the queue at once, a little spread. Also if the worker saw it first and gave up.
+            _ if !report.cause.is_voluntary() => self.rest.jitter(ttl / 10),
             // The worker ended by itself: with nothing to do, or unable to. Neither may become a hot loop.
             WorkerOutcome::Finished | WorkerOutcome::Failed(_) | WorkerOutcome::NotStarted(_) => {
                 self.rest.next_delay()
             }
-            // Lost: back into the queue at once, a little spread.
             WorkerOutcome::Killed => self.rest.jitter(ttl / 10),
         }
     }

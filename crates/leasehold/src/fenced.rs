@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 /// For resources that live in this process: a connection to something that takes one writer, a file, a cache. All
 /// fences presented must come from one lease, for the fences of two leases have no common order. What the process
 /// itself forgets when it ends, the fence mark included, this cannot guard: then the resource itself must compare.
+/// A resource that remembers its mark by other means can restore it with an empty write at the start.
 ///
 /// Cheap to clone; clones are the same resource.
 ///

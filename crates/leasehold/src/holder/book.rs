@@ -218,6 +218,13 @@ impl Book {
 
     pub(super) fn worker_ended(&mut self, outcome: WorkerOutcome) {
         self.outcome.get_or_insert(outcome);
+        // The worker may have seen it first: its own check said no, and it gave up before the renewer's timer was due.
+        match self.scope.grant.cause().cloned() {
+            Some(cause) if cause.is_voluntary() => {}
+            Some(cause) => self.lose(cause),
+            None if self.scope.grant.remaining().is_zero() => self.lose(LostCause::Expired),
+            None => {}
+        }
         if matches!(self.stage, Stage::Leading | Stage::Quiescing) {
             // Its tasks go with it, and one that blocks its thread overruns like a worker that does.
             self.end_worker();

@@ -1,10 +1,13 @@
 //! Losses: noticed at the next renewal, told in order, and never taken back.
 
 use super::stage::{Grave, Log, MS, SECOND, Stage, TTL, assert_at, leads, name_of, rests, until};
-use leasehold::{Happening, HoldError, LeaseStore, LostCause, Release, Standing};
+use leasehold::{
+    Happening, HoldError, LeaseStore, LostCause, ManualClock, MemoryStore, Moment, Node, Release, Standing,
+    TokioClock,
+};
 use leasehold_core::Verb;
 use leasehold_testkit::Fault;
-use std::future::pending;
+use std::{future::pending, sync::Arc};
 use tokio::time::{Instant, sleep, timeout};
 
 /// B06, B24, B30: seeing that somebody else has it, or that nobody has, ends the term at once, and for good: the lease
@@ -134,4 +137,33 @@ async fn a_candidate_that_never_led_is_told_of_no_loss() {
     assert_eq!(b.1.names(), ["campaigning"]);
     let record = stage.memory.inspect(&name_of("l")).await.unwrap();
     assert_eq!(record.claim().unwrap().replica.as_str(), "a");
+}
+
+/// A worker that asks `check()` may see the end of trust before any timer does, for instance on waking from a suspend, and
+/// give up by itself. That is a loss, not a worker that cannot work: no pause is owed to it.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_sees_the_loss_first_has_lost_and_not_failed() {
+    let clock = ManualClock::starting_at(Moment::ORIGIN.after(100 * SECOND));
+    let log = Log::default();
+    let told = log.clone();
+    let node = Node::builder(Arc::new(MemoryStore::new(Arc::new(TokioClock::new()))))
+        .clock(Arc::new(clock.clone()))
+        .observe(move |event| told.write(event))
+        .start()
+        .await
+        .unwrap();
+    let election = node.election("l").lead(|term| async move {
+        loop {
+            term.check()?;
+            sleep(MS).await;
+        }
+    });
+    let election = election.await.unwrap();
+    let first = leads(&election).await;
+    // No timer is due for another virtual second; only the clock has moved.
+    clock.advance(TTL);
+    until("it was told", || log.count("lost") == 1).await;
+    let lost = log.first(|what| matches!(what, Happening::Lost { cause: LostCause::Expired })).unwrap();
+    until("it leads again", || election.leading().is_some_and(|fence| fence > first)).await;
+    assert!(Instant::now() < lost + SECOND, "back at once: {:?} after the loss", Instant::now() - lost);
 }
