@@ -4,7 +4,8 @@
 //! * [`Child::event`] tells that the command ended or stopped; what then happens is the caller's choice, for it knows
 //!   whether the lease still stands.
 //! * [`Child::end`] returns when *nothing* of the group is left. Only then may the lease be released.
-//! * If this process itself is killed, so is the command, by the kernel, and its group, by the [`Guard`].
+//! * If this process itself is killed, so is the command, by the kernel, and its group, by the [`Guard`]. If it is paused
+//!   past the end of trust, so is the group: see [`Child::keep_trusted`].
 //! * Dropping a `Child` kills the group at once, without waiting: the end of trust in a lease.
 //!
 //! What this does not reach: a process that leaves the group on purpose (`setsid`, a daemon, an interactive shell's
@@ -19,6 +20,7 @@ mod reaper;
 mod status;
 mod suspend;
 mod terminal;
+mod trust;
 
 pub use ending::Ended;
 pub use guard::Guard;
@@ -45,7 +47,7 @@ pub struct Child {
     life: watch::Receiver<Life>,
     reaper: Reaper,
     terminal: Option<Terminal>,
-    /// Ends the group if we are killed; `None` if it could not be started, or is not needed.
+    /// Ends the group if we are killed or paused; `None` if it could not be started, or is not needed.
     guard: Option<Guard>,
     /// The stops that were reported.
     stops_seen: u64,
@@ -95,14 +97,15 @@ impl Child {
         let mut command = order.command();
         let with_terminal = terminal.as_ref().is_some_and(Terminal::goes_with_the_child);
         command.process_group(0);
-        parent_death::tie(&mut command, with_terminal);
         // A short check beside the command is not worth a guard.
-        let mut guard = if order.is_apart() { None } else { reaper.post_guard() };
+        let guard = if order.is_apart() { None } else { reaper.post_guard() };
+        if let (Some(guard), Some(until)) = (&guard, order.end_of_trust()) {
+            // Before there is a command: we may be paused at any line.
+            guard.trust(until);
+        }
+        parent_death::tie(&mut command, with_terminal, guard.clone());
         match reaper.spawn(&mut command) {
             Ok((group, life)) => {
-                if let Some(guard) = &mut guard {
-                    guard.watch(&group);
-                }
                 if let Some(terminal) = terminal.as_mut().filter(|_| with_terminal) {
                     terminal.taken_by(group.id());
                 }
@@ -111,6 +114,10 @@ impl Child {
                 Ok(Self { group, life, reaper, terminal, guard, stops_seen, interrupts, pause_asked })
             }
             Err(source) => {
+                if let Some(guard) = guard {
+                    // It may have been told the group of a copy of us that found no program.
+                    guard.stand_down();
+                }
                 if let Some(terminal) = terminal.filter(|_| with_terminal) {
                     terminal.reclaim();
                 }

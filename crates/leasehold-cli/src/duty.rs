@@ -69,7 +69,9 @@ impl Duty {
         let notes = Notes::open(term)
             .inspect_err(|error| tracing::warn!(%error, "there is no place for notes; none is taken or left"))
             .ok();
-        let command = self.under(term, notes.as_ref(), self.command.clone());
+        let trust = term.grant().clone();
+        let command =
+            self.under(term, notes.as_ref(), self.command.clone()).trusted_until(trust.trusted_until());
         let mut child = match Child::spawn(&self.reaper, &command, Terminal::of_this_process(self.lend)) {
             Ok(child) => child,
             Err(error) => {
@@ -89,11 +91,21 @@ impl Duty {
                 }
             }
         };
-        let Attended { ended, why, passed } =
-            attend(&mut child, signals, self.passing, self.grace, may_go_on, must_end).await;
+        // Beside all of the care, and so until nothing of the command is left.
+        let telling = child.keep_trusted(move || trust.trusted_until());
+        let Attended { ended, why, passed } = tokio::select! {
+            biased;
+            attended = attend(&mut child, signals, self.passing, self.grace, may_go_on, must_end) => attended,
+            never = telling => match never {},
+        };
         self.events.note_status(ended.status);
         if let Some(notes) = notes {
             notes.hand_on(term);
+        }
+        if term.check().is_err() {
+            // The lease was lost, however the command ended: it may have been its guard that ended it, while we were
+            // paused. Whoever holds the term finds the same, and drops us.
+            return std::future::pending().await;
         }
         match why {
             Some(Why::Pulse(failure)) => Done::GaveUp(failure),

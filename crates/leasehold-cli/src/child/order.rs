@@ -1,5 +1,6 @@
 //! What is to be run, and with which environment.
 
+use leasehold::Moment;
 use std::{
     env,
     ffi::{OsStr, OsString},
@@ -16,13 +17,15 @@ pub struct Order {
     inherits: bool,
     /// Whether it gets neither our standard input nor our standard output.
     apart: bool,
+    /// Until when it may run, as far as is known before it starts.
+    end_of_trust: Option<Moment>,
 }
 
 impl Order {
     /// A program, looked up in `PATH` unless it holds a slash, and its arguments.
     #[must_use]
     pub const fn new(program: OsString, arguments: Vec<OsString>) -> Self {
-        Self { program, arguments, own: Vec::new(), inherits: false, apart: false }
+        Self { program, arguments, own: Vec::new(), inherits: false, apart: false, end_of_trust: None }
     }
 
     /// The words of a command line, of which the first is the program; `None` if there is none.
@@ -50,6 +53,18 @@ impl Order {
     pub const fn apart(mut self) -> Self {
         self.apart = true;
         self
+    }
+
+    /// Has the command ended from without at that moment of the boot clock, unless a later one is told with
+    /// [`Child::keep_trusted`](super::Child::keep_trusted).
+    #[must_use]
+    pub const fn trusted_until(mut self, moment: Moment) -> Self {
+        self.end_of_trust = Some(moment);
+        self
+    }
+
+    pub(super) const fn end_of_trust(&self) -> Option<Moment> {
+        self.end_of_trust
     }
 
     pub(super) const fn is_apart(&self) -> bool {

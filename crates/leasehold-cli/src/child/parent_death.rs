@@ -1,4 +1,4 @@
-//! What a child does between fork and exec: ties its life to ours, and takes the terminal.
+//! What a child does between fork and exec: ties its life to ours, names itself to its guard, and takes the terminal.
 //!
 //! This is the one place of the program that needs `unsafe`: a closure that runs in the forked copy of a process that
 //! may have had other threads, where only async-signal-safe calls are allowed. It makes system calls through rustix and
@@ -8,7 +8,8 @@
 //! runtime forked would be killed when that thread retires. Therefore the program runs a `current_thread` runtime on
 //! its main thread, and only there spawns.
 
-use nix::sys::signal::{SigSet, Signal as NixSignal};
+use super::Guard;
+use nix::sys::signal::{SigHandler, SigSet, Signal as NixSignal, signal};
 use rustix::{
     io::Errno,
     process::{Pid, getpid, getppid},
@@ -16,15 +17,21 @@ use rustix::{
 };
 use std::{io, os::unix::process::CommandExt, process::Command};
 
-/// Has the child ended by KILL when the thread that spawns it ends, and gives it the terminal on standard input, if
-/// `terminal`, before its program can look.
+/// Has the child ended by KILL when the thread that spawns it ends, has it named to `guard`, and gives it the terminal
+/// on standard input, if `terminal`, before its program can look.
+///
+/// The child names itself since nobody else can in time: this process may be paused, or killed, while the program already
+/// begins.
 #[allow(unsafe_code, reason = "pre_exec has no safe equivalent; what the closure may do is stated above")]
-pub(super) fn tie(command: &mut Command, terminal: bool) {
+pub(super) fn tie(command: &mut Command, terminal: bool, guard: Option<Guard>) {
     let parent = getpid();
     // SAFETY: the closure only makes async-signal-safe system calls, see the module's text.
     unsafe {
         command.pre_exec(move || {
             die_with(parent)?;
+            if let Some(guard) = &guard {
+                name_to(guard);
+            }
             if terminal {
                 take_terminal();
             }
@@ -38,6 +45,18 @@ fn die_with(parent: Pid) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     // The parent may have died before the line above, and then no signal will come.
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
+}
+
+/// The child leads its group by now. A guard that is gone must not end it by PIPE, which the standard library has set
+/// back to what programs expect.
+#[allow(unsafe_code, reason = "signal(2) is async-signal-safe; no handler of ours is installed")]
+fn name_to(guard: &Guard) {
+    // SAFETY: only "ignore", and then whatever was there before.
+    if let Ok(before) = unsafe { signal(NixSignal::SIGPIPE, SigHandler::SigIgn) } {
+        guard.name(getpid());
+        // SAFETY: as above.
+        unsafe { signal(NixSignal::SIGPIPE, before) }.ok();
+    }
 }
 
 /// The standard library has already put the child into its own group and emptied its signal mask. A group that is not in

@@ -48,6 +48,11 @@ pub struct Store {
     dir: TempDir,
 }
 
+/// For a shell script under a wrapper: prints the process id of the wrapper's guard.
+pub const GUARD: &str = "for p in /proc/[0-9]*; do \
+                           grep -qz ^leasehold-guard $p/cmdline && grep -q \"^PPid:.$PPID$\" $p/status && echo ${p#/proc/}; \
+                         done 2>/dev/null";
+
 /// The lease of most tests.
 pub const JOB: &str = "job";
 

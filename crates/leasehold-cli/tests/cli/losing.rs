@@ -58,28 +58,6 @@ fn a_claim_that_was_ended_from_outside_ends_the_command() {
     );
 }
 
-/// The wrapper slept through its lease. What its command does meanwhile is the fence's affair; but when the wrapper
-/// wakes, the command's work is over, and nothing is taken from the next holder.
-#[test]
-fn a_wrapper_that_was_paused_past_its_lease_ends_its_command_and_leaves_the_next_lease_alone() {
-    let store = Store::new();
-    let mut paused =
-        Running::start(store.run(&["--ttl=300ms"], "trap '' TERM; echo $$; while :; do sleep 0.02; done"));
-    let command = paused.pid_line();
-    paused.signal(Signal::STOP);
-    let mut next = Running::start(store.run(&[], "echo $LEASEHOLD_FENCE; read end; exit 0"));
-    next.expect_line("2");
-    next.close_stdin();
-    let holder = Running::start(store.run(&[], "echo $LEASEHOLD_FENCE; exec sleep 100"));
-    holder.expect_line("3");
-    assert!(runs(command), "nobody could stop it");
-    paused.signal(Signal::CONT);
-    assert_eq!(paused.code(), 76);
-    assert!(!runs(command));
-    let status = store.status();
-    assert_eq!((&status["state"], &status["fence"]), (&"held".into(), &3.into()));
-}
-
 #[test]
 fn a_failing_pulse_gives_the_lease_up() {
     let store = Store::new();

@@ -12,6 +12,7 @@ mod events;
 mod launch;
 mod losing;
 mod parent_death;
+mod paused;
 mod pty;
 mod secrets;
 mod signals;

@@ -1,6 +1,6 @@
 //! The wrapper is killed (B122, B125).
 
-use crate::launch::{Running, Store, eventually, runs};
+use crate::launch::{GUARD, Running, Store, eventually, runs};
 use rustix::process::{Signal, kill_process};
 
 #[test]
@@ -34,10 +34,7 @@ fn what_the_command_has_started_dies_with_a_wrapper_that_was_killed() {
 #[test]
 fn the_guard_leaves_with_its_wrapper_and_takes_no_orders_from_others() {
     let store = Store::new();
-    let script = "for p in /proc/[0-9]*; do \
-                    grep -qz ^leasehold-guard $p/cmdline && grep -q \"^PPid:.$PPID$\" $p/status && echo ${p#/proc/}; \
-                  done 2>/dev/null; echo ready; read end; exit 6";
-    let mut command = store.run(&[], script);
+    let mut command = store.run(&[], &format!("{GUARD}; echo ready; read end; exit 6"));
     command.stdin(std::process::Stdio::piped());
     let mut running = Running::start(command);
     let guard = running.pid_line();
