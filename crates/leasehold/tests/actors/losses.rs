@@ -154,7 +154,7 @@ async fn a_worker_that_sees_the_loss_first_has_lost_and_not_failed() {
         .unwrap();
     let election = node.election("l").lead(|term| async move {
         loop {
-            term.check()?;
+            let _ = term.check()?;
             sleep(MS).await;
         }
     });
