@@ -13,6 +13,7 @@ pub use handle::{Election, Position};
 use crate::{
     candidate::{CampaignMsg, Candidate, Manner, Verdict, Win},
     context::Context,
+    ended::ended,
     event::WorkerOutcome,
     holder::{HolderArgs, HolderMsg, LeaseHolder, Settings, TermReport},
     reply::Reply,
@@ -178,16 +179,10 @@ impl Actor for ElectionActor {
         event: SupervisionEvent,
         _: &mut Electing,
     ) -> Result<(), ActorProcessingErr> {
-        let ended = match event {
-            SupervisionEvent::ActorTerminated(cell, state, _) => {
-                drop(state);
-                cell.get_id()
-            }
-            SupervisionEvent::ActorFailed(cell, _) => cell.get_id(),
-            _ => return Ok(()),
-        };
-        // Supervision overtakes messages: taken at its word, the end would come before the report of the term.
-        me.cast(ElectionMsg::HolderEnded(ended))?;
+        if let Some(holder) = ended(event) {
+            // Supervision overtakes messages: taken at its word, the end would come before the report of the term.
+            me.cast(ElectionMsg::HolderEnded(holder))?;
+        }
         Ok(())
     }
 

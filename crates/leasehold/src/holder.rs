@@ -109,13 +109,9 @@ impl Actor for LeaseHolder {
         event: SupervisionEvent,
         book: &mut Book,
     ) -> Result<(), ActorProcessingErr> {
-        match event {
-            SupervisionEvent::ActorTerminated(_, state, _) => {
-                drop(state);
-                book.renewer_ended();
-            }
-            SupervisionEvent::ActorFailed(..) => book.renewer_ended(),
-            _ => {}
+        if ended(event).is_some() {
+            // It has one child.
+            book.renewer_ended();
         }
         Ok(())
     }

@@ -36,6 +36,7 @@ mod clerk;
 mod connect;
 mod context;
 mod election;
+mod ended;
 mod error;
 mod event;
 mod fenced;

@@ -2,6 +2,7 @@
 
 use crate::{
     clerk::{Clerk, ClerkArgs, ClerkMsg},
+    ended::ended,
     mailroom::{Mailroom, MailroomArgs, MailroomMsg},
     telemetry::Traces,
     watcher::{Watcher, WatcherMsg},
@@ -79,14 +80,7 @@ impl Actor for Root {
         event: SupervisionEvent,
         tree: &mut Tree,
     ) -> Result<(), ActorProcessingErr> {
-        let ended = match event {
-            SupervisionEvent::ActorTerminated(cell, state, _) => {
-                drop(state);
-                cell.get_id()
-            }
-            SupervisionEvent::ActorFailed(cell, _) => cell.get_id(),
-            _ => return Ok(()),
-        };
+        let Some(ended) = ended(event) else { return Ok(()) };
         // Elections and holders come and go. Without one of the staff nothing below us can be renewed or released any
         // more: better an end now, which kills every worker, than terms that nobody serves.
         let staff = tree.staff.as_ref();
