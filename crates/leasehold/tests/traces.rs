@@ -36,18 +36,18 @@ impl Propagator for Notebook {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_term_is_found_from_the_call_that_asked_for_it_and_from_the_term_after_it() {
-    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry());
+async fn traced() -> (Node, MemoryStore, Arc<Notebook>) {
     let notebook = Arc::new(Notebook::default());
     let clock = Arc::new(TokioClock::new());
     let store = MemoryStore::new(clock.clone());
-    let node = Node::builder(Arc::new(store.clone()))
-        .clock(clock)
-        .propagator(notebook.clone())
-        .start()
-        .await
-        .unwrap();
+    let node = Node::builder(Arc::new(store.clone())).clock(clock).propagator(notebook.clone());
+    (node.start().await.unwrap(), store, notebook)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_term_is_found_from_the_call_that_asked_for_it_and_from_the_term_after_it() {
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let (node, store, notebook) = traced().await;
 
     let asked = info_span!("request");
     let asked_in = notebook.inject(&asked);
@@ -78,15 +78,7 @@ async fn a_term_is_found_from_the_call_that_asked_for_it_and_from_the_term_after
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_linked_to_the_acquire_of_its_term() {
     let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry());
-    let notebook = Arc::new(Notebook::default());
-    let clock = Arc::new(TokioClock::new());
-    let store = MemoryStore::new(clock.clone());
-    let node = Node::builder(Arc::new(store.clone()))
-        .clock(clock)
-        .propagator(notebook.clone())
-        .start()
-        .await
-        .unwrap();
+    let (node, store, notebook) = traced().await;
 
     let asked = info_span!("request");
     let work = async {
