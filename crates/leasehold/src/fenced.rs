@@ -62,7 +62,7 @@ pub struct Stray {
 }
 
 /// Far above what any lease issues between two writes, far below what would exhaust the counter.
-const MAX_JUMP: u64 = 1 << 32;
+pub(crate) const MAX_JUMP: u64 = 1 << 32;
 
 type Write<R> = Box<dyn FnOnce(Result<&mut R, FencedError>) + Send>;
 

@@ -20,7 +20,7 @@ mod stage;
 pub(crate) use report::TermReport;
 pub(crate) use settings::{HolderArgs, Settings};
 
-use crate::{event::WorkerOutcome, renewer::Renewer, worker::Notice};
+use crate::{ended::ended, event::WorkerOutcome, renewer::Renewer, worker::Notice};
 use book::Book;
 use leasehold_core::{Release, Standing};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -49,6 +49,8 @@ pub(crate) enum HolderMsg {
     WorkerEnded(WorkerOutcome),
     /// The worker and all tasks of its term have been dropped.
     WorkerJoined { not_started: Option<Arc<str>> },
+    /// A task of the term panicked.
+    TaskPanicked { message: Arc<str> },
     /// Give the lease up: quiesce the worker, join it, release.
     Leave { within: Duration, by: Arc<str>, reason: Arc<str> },
     /// The worker's time to quiesce is over.
@@ -95,6 +97,7 @@ impl Actor for LeaseHolder {
             HolderMsg::LastCall { within } => book.last_call(within),
             HolderMsg::WorkerEnded(outcome) => book.worker_ended(outcome),
             HolderMsg::WorkerJoined { not_started } => book.worker_joined(not_started),
+            HolderMsg::TaskPanicked { message } => book.task_panicked(message),
             HolderMsg::Leave { within, by, reason } => book.leave(within, by, reason),
             HolderMsg::QuiesceOver => book.quiesce_over(),
             HolderMsg::Overrun => book.overrun(),

@@ -109,6 +109,8 @@ impl Term {
 
     /// Starts a task that belongs to the term: it runs on the worker's runtime, is aborted when the term ends by any
     /// cause, and is joined before the lease is released (I6). Once the term is over, the task is dropped unstarted.
+    ///
+    /// If it panics, the term ends as if the worker had: work that is no longer whole must not lead on unnoticed.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.scope.spawn(task);
     }
@@ -120,7 +122,8 @@ impl Term {
     }
 
     /// Tells that a fenced resource refused this term's fence as stale: the term ends now, and the next campaign bids
-    /// above that fence, so that a store which lost its counter heals.
+    /// above that fence, so that a store which lost its counter heals (unless it is absurdly far above: then the
+    /// resource's mark is damaged, and must be repaired).
     pub fn outranked(&self, stale: leasehold_core::Stale) {
         self.scope.outranked(stale);
     }

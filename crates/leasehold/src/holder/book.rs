@@ -5,6 +5,7 @@ use crate::{
     clerk::ClerkMsg,
     context::Context,
     event::{Happening, WorkerOutcome},
+    fenced::MAX_JUMP,
     renewer::{Berth, RenewerArgs, RenewerMsg},
     reply::Reply,
     standing::StandingFeed,
@@ -51,6 +52,8 @@ impl Book {
     pub(super) fn open(me: ActorRef<HolderMsg>, mut args: HolderArgs) -> Self {
         let lost = std::mem::replace(&mut args.lost, Reply::new(drop));
         let done = std::mem::replace(&mut args.done, Reply::new(drop));
+        let told = me.clone();
+        args.scope.on_panic(move |message| drop(told.cast(HolderMsg::TaskPanicked { message })));
         Self {
             me,
             ctx: args.ctx.clone(),
@@ -233,6 +236,15 @@ impl Book {
         }
     }
 
+    /// The term's work is not whole any more, and nobody would notice: it ends as if the worker itself had panicked.
+    pub(super) fn task_panicked(&mut self, message: Arc<str>) {
+        if matches!(self.stage, Stage::Leading | Stage::Quiescing) {
+            self.outcome.get_or_insert(WorkerOutcome::Failed(message));
+            // It failed: the kill takes no time from it that was promised (I4).
+            self.end_worker();
+        }
+    }
+
     pub(super) fn worker_joined(&mut self, not_started: Option<Arc<str>>) {
         self.joined = true;
         if let Some(reason) = not_started {
@@ -263,8 +275,11 @@ impl Book {
         self.ctx.traces.lost(self.claim(), cause.as_str(), &self.scope.acquired_in);
         self.event(Happening::Lost { cause: cause.clone() });
         if let LostCause::Stale(stale) = &cause {
-            // A resource knows a higher fence than the store issued: bid above it, and the system heals.
-            self.ctx.floors.raise(&self.claim().name, Some(stale.highest));
+            // A resource knows a higher fence than the store issued: bid above it, and the system heals. Not above an
+            // absurd one, or one damaged mark would use up the fences for good.
+            if stale.highest.get().saturating_sub(self.claim().fence.get()) <= MAX_JUMP {
+                self.ctx.floors.raise(&self.claim().name, Some(stale.highest));
+            }
         }
         self.standings.tell(self.claim().fence, Standing::Lost { cause: cause.clone() });
         if let Some(lost) = self.lost.take() {

@@ -1,7 +1,10 @@
 //! What the worker's side and the holder's side of a term share.
 
+use futures_util::FutureExt;
 use leasehold_core::{Clock, Grant, Moment, Note, Predecessor, Stale, TraceContext};
 use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -28,6 +31,17 @@ pub(crate) struct Scope {
     // Nanoseconds on `clock`.
     last_pulse: AtomicU64,
     outranked: OnceLock<Box<dyn Fn(Stale) + Send + Sync>>,
+    // Shared with the tasks, which must not keep the scope that keeps them.
+    panicked: Arc<OnceLock<TellPanic>>,
+}
+
+type TellPanic = Box<dyn Fn(Arc<str>) + Send + Sync>;
+
+/// What a panic said, if it said it in words.
+fn panic_text(panic: &(dyn Any + Send)) -> Arc<str> {
+    let words =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("a task of the term panicked: {}", words.unwrap_or("without words")).into()
 }
 
 #[derive(Default)]
@@ -64,6 +78,7 @@ impl Scope {
             tasks: Mutex::new(Tasks::default()),
             last_pulse,
             outranked: OnceLock::new(),
+            panicked: Arc::default(),
         }
     }
 
@@ -98,7 +113,14 @@ impl Scope {
             return;
         }
         while tasks.set.try_join_next().is_some() {}
-        tasks.set.spawn_on(task, &self.app);
+        let panicked = self.panicked.clone();
+        let watched = async move {
+            let Err(panic) = AssertUnwindSafe(task).catch_unwind().await else { return };
+            if let Some(tell) = panicked.get() {
+                tell(panic_text(&*panic));
+            }
+        };
+        tasks.set.spawn_on(watched, &self.app);
     }
 
     /// Aborts every task of the term; none can be started any more.
@@ -121,6 +143,10 @@ impl Scope {
 
     pub(crate) fn last_pulse(&self) -> Moment {
         Moment::from_nanos(self.last_pulse.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn on_panic(&self, tell: impl Fn(Arc<str>) + Send + Sync + 'static) {
+        let _ = self.panicked.set(Box::new(tell));
     }
 
     pub(crate) fn on_outranked(&self, tell: impl Fn(Stale) + Send + Sync + 'static) {

@@ -234,3 +234,24 @@ async fn an_observer_that_panics_takes_nothing_down() {
     assert_eq!(held.lost, None);
     assert_eq!(log.names(), ["campaigning", "acquired", "worker-ended", "released"]);
 }
+
+/// B83: a panic in a task beside the work is not the work's panic to notice, so the term notices it.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_panics_ends_its_term() {
+    let stage = Stage::new();
+    let (node, log) = stage.told("a").await;
+    let held = node.lease("l").hold(|term| async move {
+        term.spawn(async { panic!("the index is gone") });
+        pending::<()>().await;
+    });
+    let error = held.await.unwrap_err();
+    assert!(
+        matches!(&error, HoldError::Panicked { message, .. } if message.contains("the index is gone")),
+        "{error}"
+    );
+    assert_eq!(
+        log.names(),
+        ["campaigning", "acquired", "worker-ended", "released"],
+        "ended in order, and released"
+    );
+}
