@@ -1,0 +1,87 @@
+//! The end of a term: what it leaves, and its release.
+
+use super::Book;
+use crate::{
+    clerk::ClerkMsg,
+    event::{Happening, WorkerOutcome},
+    holder::{HolderMsg, Stage, TermReport},
+    reply::Reply,
+    telemetry,
+};
+use leasehold_core::{LostCause, Note, Parting, Release, Standing};
+use std::sync::atomic::Ordering;
+
+impl Book {
+    pub(super) fn release(&mut self) {
+        self.stage = Stage::Releasing;
+        self.disarm();
+        let outcome = self.outcome.get_or_insert(WorkerOutcome::Killed).clone();
+        self.event(Happening::WorkerEnded { outcome });
+        self.scope.grant.end(self.cause.clone().unwrap_or(LostCause::Released));
+        if matches!(self.cause, Some(LostCause::NotHolder(_))) {
+            self.finish(None);
+            return;
+        }
+        // Also after a loss: if the claim still stands in the store it serves nobody any more. If not, this is a no-op.
+        let parting = Parting { heir: None, note: self.note(), trace: self.scope.acquired_in.clone() };
+        let me = self.me.clone();
+        let message = ClerkMsg::Release {
+            claim: self.claim().clone(),
+            parting,
+            within: self.settings.release_within,
+            done: Reply::new(move |answer| drop(me.cast(HolderMsg::Released(answer)))),
+        };
+        if self.ctx.clerk.cast(message).is_err() {
+            self.finish(None);
+        }
+    }
+
+    /// The note of the worker's answer, or else the one it left in its term.
+    fn note(&mut self) -> Option<Note> {
+        let answered = self.note.take().and_then(|mut note| note.try_recv().ok()).flatten();
+        match answered.map(|bytes| Note::new(self.claim().fence, bytes)) {
+            Some(Ok(note)) => Some(note),
+            Some(Err(error)) => {
+                telemetry::note_dropped(self.claim(), &error);
+                self.scope.take_note()
+            }
+            None => self.scope.take_note(),
+        }
+    }
+
+    pub(in crate::holder) fn released(&mut self, answer: Release) {
+        match &answer {
+            Release::Released => self.event(Happening::Released { heir: None }),
+            // The worker finished, but the lease had gone before: what it did last was not covered by it.
+            Release::NotHolder(over) => self.lose(LostCause::NotHolder(over.clone())),
+            Release::Refused(_) | Release::Unknown(_) => {}
+        }
+        self.finish(Some(answer));
+    }
+
+    fn finish(&mut self, release: Option<Release>) {
+        let fence = self.claim().fence;
+        let cause = self.told_over();
+        if !TermReport::is_confirmed(&cause, release.as_ref()) {
+            self.ctx.unconfirmed.store(true, Ordering::SeqCst);
+        }
+        let worker = self.outcome.clone().unwrap_or(WorkerOutcome::Killed);
+        let lasted = self.ctx.now().since(self.begun);
+        if let Some(done) = self.done.take() {
+            done.send(TermReport { fence, worker, cause, release, lasted });
+        }
+        self.me.stop(None);
+    }
+
+    /// Why the term is over; told now, if it was not before.
+    pub(super) fn told_over(&mut self) -> LostCause {
+        self.cause
+            .get_or_insert_with(|| {
+                let cause = LostCause::Released;
+                let fence = self.scope.grant.fence();
+                self.standings.tell(fence, Standing::Lost { cause: cause.clone() });
+                cause
+            })
+            .clone()
+    }
+}
