@@ -1,7 +1,7 @@
 //! A grant's check, beside one reading of the clock.
 
 use crate::table::Table;
-use leasehold::{AttemptId, BootClock, Claim, Clock, Fence, Grant, Moment};
+use leasehold::{AttemptId, BootClock, Claim, Clock, Fence, Keeper, Moment};
 use std::{hint::black_box, sync::Arc, time::Duration};
 
 const ROUNDS: usize = 9;
@@ -10,7 +10,7 @@ const CALLS: u32 = 2_000_000;
 pub(crate) fn run(table: &mut Table) {
     let (Ok(name), Ok(replica)) = ("bench".try_into(), "bench".try_into()) else { return };
     let claim = Claim { name, replica, attempt: AttemptId::random(), fence: Fence::FIRST };
-    let grant = Grant::new(claim, Moment::from_nanos(u64::MAX), Arc::new(BootClock));
+    let grant = Keeper::new(claim, Moment::from_nanos(u64::MAX), Arc::new(BootClock));
     let (mut checks, mut readings) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         checks.push(timed(|| drop(black_box(black_box(&grant).check()))));

@@ -63,18 +63,76 @@ impl From<Permit> for Fence {
     }
 }
 
-impl Grant {
-    /// A grant of `claim`, trusted until the given moment of `clock`.
+/// The other side of a [`Grant`]: moves its deadline, and ends it.
+///
+/// Only whoever renews the claim has one, so that no bearer of a grant can make its own proof.
+#[derive(Clone, Debug)]
+pub struct Keeper(Grant);
+
+/// An operation must not begin.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PermitError {
+    /// The lease is over.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// The lease is held, but not surely for as long as the operation takes.
+    #[error(
+        "lease {name} under fence {fence} is held, but trusted for another {remaining:?} only, and the operation may take \
+         {needed:?}: begin it after the next renewal, make it shorter, or lengthen the ttl"
+    )]
+    TooShort {
+        /// The lease.
+        name: LeaseName,
+        /// The fence of the term.
+        fence: Fence,
+        /// What was asked for.
+        needed: Duration,
+        /// What is left.
+        remaining: Duration,
+    },
+}
+
+impl Keeper {
+    /// The keeper of a grant of `claim`, trusted until the given moment of `clock`.
     #[must_use]
     pub fn new(claim: Claim, trusted_until: Moment, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Grant(Arc::new(Shared {
             claim,
             clock,
             trusted_until: AtomicU64::new(trusted_until.as_nanos()),
             cause: OnceLock::new(),
-        }))
+        })))
     }
 
+    /// The grant that is kept.
+    #[must_use]
+    pub const fn grant(&self) -> &Grant {
+        &self.0
+    }
+
+    /// Moves the deadline after a successful renewal. It never moves back, and an ended term stays ended.
+    pub fn extend(&self, until: Moment) {
+        let _ = self.0.0.trusted_until.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            (now != OVER && now < until.as_nanos()).then(|| until.as_nanos())
+        });
+    }
+
+    /// Ends the term: every later check fails. The first cause stands.
+    pub fn end(&self, cause: LostCause) {
+        let _ = self.0.0.cause.set(cause);
+        self.0.0.trusted_until.store(OVER, Ordering::Release);
+    }
+}
+
+impl std::ops::Deref for Keeper {
+    type Target = Grant;
+    fn deref(&self) -> &Grant {
+        &self.0
+    }
+}
+
+impl Grant {
     /// The fence, to be presented with every write.
     #[must_use]
     pub fn fence(&self) -> Fence {
@@ -116,21 +174,28 @@ impl Grant {
     /// # Errors
     /// [`Lost`] from the end of trust on, whether or not anyone noticed yet.
     pub fn check(&self) -> Result<Permit, Lost> {
-        self.permit(Duration::ZERO)
+        let until = self.trusted_until();
+        if self.0.clock.now() < until { Ok(Permit { fence: self.fence(), until }) } else { Err(self.lost()) }
     }
 
     /// Leave to begin an operation that takes at most `op_budget`: refused if it could not finish within the trust
     /// that is left.
     ///
     /// # Errors
-    /// [`Lost`], with the cause `Expired` if only the time is too short: the term may still be renewed, but an
-    /// operation of that length must not begin now.
-    pub fn permit(&self, op_budget: Duration) -> Result<Permit, Lost> {
-        let until = self.trusted_until();
-        if self.0.clock.now().after(op_budget) < until {
-            Ok(Permit { fence: self.fence(), until })
+    /// [`PermitError::Lost`] from the end of trust on; [`PermitError::TooShort`] while the lease is held, but not for
+    /// long enough: after the next renewal, at the latest a third of the ttl later, there is more.
+    pub fn permit(&self, op_budget: Duration) -> Result<Permit, PermitError> {
+        let permit = self.check()?;
+        let remaining = self.remaining();
+        if op_budget < remaining {
+            Ok(permit)
         } else {
-            Err(self.lost())
+            Err(PermitError::TooShort {
+                name: self.name().clone(),
+                fence: self.fence(),
+                needed: op_budget,
+                remaining,
+            })
         }
     }
 
@@ -138,19 +203,6 @@ impl Grant {
     #[must_use]
     pub fn cause(&self) -> Option<&LostCause> {
         self.0.cause.get()
-    }
-
-    /// Moves the deadline after a successful renewal. It never moves back, and an ended term stays ended.
-    pub fn extend(&self, until: Moment) {
-        let _ = self.0.trusted_until.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-            (now != OVER && now < until.as_nanos()).then(|| until.as_nanos())
-        });
-    }
-
-    /// Ends the term: every later check fails. The first cause stands.
-    pub fn end(&self, cause: LostCause) {
-        let _ = self.0.cause.set(cause);
-        self.0.trusted_until.store(OVER, Ordering::Release);
     }
 
     #[cold]
@@ -173,14 +225,14 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn grant(clock: &ManualClock, until: Moment) -> Grant {
+    fn grant(clock: &ManualClock, until: Moment) -> Keeper {
         let claim = Claim {
             name: LeaseName::new("l").unwrap(),
             replica: ReplicaId::new("a").unwrap(),
             attempt: AttemptId::random(),
             fence: Fence::new(7).unwrap(),
         };
-        Grant::new(claim, until, Arc::new(clock.clone()))
+        Keeper::new(claim, until, Arc::new(clock.clone()))
     }
 
     #[test]
@@ -197,9 +249,13 @@ mod tests {
         let clock = ManualClock::starting_at(Moment::ORIGIN.after(1000 * MS));
         let grant = grant(&clock, Moment::ORIGIN.after(1100 * MS));
         assert!(grant.permit(99 * MS).is_ok());
-        assert!(grant.permit(100 * MS).is_err());
-        assert!(grant.permit(Duration::MAX).is_err(), "absurd budgets are refused, not wrapped");
+        for absurd in [100 * MS, Duration::MAX] {
+            let refused = grant.permit(absurd).unwrap_err();
+            assert!(matches!(refused, PermitError::TooShort { needed, .. } if needed == absurd), "{refused}");
+        }
         assert!(grant.check().is_ok(), "a refused permit ends nothing");
+        clock.advance(100 * MS);
+        assert!(matches!(grant.permit(Duration::ZERO), Err(PermitError::Lost(_))));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub use claim::{AttemptId, Bid, Claim};
 pub use clock::{BootClock, Clock, ManualClock, Moment, TokioClock};
 pub use error::{Retry, StoreError, StoreErrorKind, Verb};
 pub use fence::{Fence, FenceRangeError};
-pub use grant::{Grant, Permit};
+pub use grant::{Grant, Keeper, Permit, PermitError};
 pub use mail::{Envelope, Inbox};
 pub use memory::MemoryStore;
 pub use name::{LeaseName, NameError, ReplicaId, ResourceName};

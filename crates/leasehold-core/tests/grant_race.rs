@@ -1,6 +1,6 @@
-//! A [`Grant`] read by many threads while its term ends.
+//! A [`Grant`](leasehold_core::Grant) read by many threads while its term ends.
 
-use leasehold_core::{AttemptId, Claim, Fence, Grant, LeaseName, LostCause, ManualClock, Moment, ReplicaId};
+use leasehold_core::{AttemptId, Claim, Fence, Keeper, LeaseName, LostCause, ManualClock, Moment, ReplicaId};
 use std::{
     sync::{
         Arc, Barrier,
@@ -13,14 +13,14 @@ use std::{
 const READERS: usize = 3;
 const ROUNDS: usize = 200;
 
-fn grant(clock: &ManualClock, until: Moment) -> Grant {
+fn grant(clock: &ManualClock, until: Moment) -> Keeper {
     let claim = Claim {
         name: LeaseName::new("lease").expect("a valid name"),
         replica: ReplicaId::new("me").expect("a valid name"),
         attempt: AttemptId::random(),
         fence: Fence::FIRST,
     };
-    Grant::new(claim, until, Arc::new(clock.clone()))
+    Keeper::new(claim, until, Arc::new(clock.clone()))
 }
 
 /// Whoever knows that the term was ended is refused, and is told why, although somebody goes on extending it.

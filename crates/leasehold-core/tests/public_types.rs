@@ -99,7 +99,7 @@ fn sample() -> Sample {
 fn an_attempt_id_is_never_shown_whole() {
     let Sample { bid, claim, granted, record } = sample();
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-    let grant = Grant::new(claim.clone(), Moment::ORIGIN, clock);
+    let grant = Keeper::new(claim.clone(), Moment::ORIGIN, clock);
     let renewal = Renewal { claim: claim.clone(), ttl: Duration::from_secs(1) };
     let candidacy = Candidacy {
         name: claim.name.clone(),

@@ -14,7 +14,7 @@ use crate::{
     watcher::{Ear, WatcherMsg},
 };
 use leasehold_core::{
-    Acquire, AttemptId, Bid, Candidacy, Fence, Grant, Granted, LeaseName, LeaseRecord, Moment, StoreError,
+    Acquire, AttemptId, Bid, Candidacy, Fence, Granted, Keeper, LeaseName, LeaseRecord, Moment, StoreError,
     Timing, TraceContext,
     campaign::{Action, Answer, Campaign, Defeat, Event, Patience, Wish},
 };
@@ -208,7 +208,7 @@ impl<M: ractor::Message> Candidate<M> {
                 trusted: trusted_until.since(now),
             },
         );
-        let grant = Grant::new(claim, trusted_until, self.ctx.clock.clone());
+        let grant = Keeper::new(claim, trusted_until, self.ctx.clock.clone());
         let trace = self.manner.trace.clone();
         let (clock, app) = (self.ctx.clock.clone(), self.ctx.app.clone());
         Win { sent, remaining, scope: Arc::new(Scope::new(grant, predecessor, inherited, trace, clock, app)) }

@@ -65,11 +65,11 @@ pub use leasehold_core;
 pub use leasehold_core::{
     Acquire, Admit, AttemptId, Bid, BootClock, BoxFuture, Candidacy, Claim, Clock, Durability, Ended,
     Envelope, Fate, Fence, FenceGate, FenceRangeError, Finding, Force, GateGuard, Grant, Granted, Held,
-    Inbox, JeopardyCause, LeaseName, LeaseRecord, LeaseState, LeaseStore, Lost, LostCause, Mail, ManualClock,
-    MemoryStore, Moment, NameError, NotHolder, Note, NoteTooLarge, Parting, Permit, Predecessor, Reach,
-    Release, Renew, Renewal, ReplicaId, ResourceName, Retry, Roster, Scope, Severity, SharedStore, Sighting,
-    Stale, Standing, Store, StoreError, StoreErrorKind, Timing, TimingError, TokioClock, TraceContext,
-    Traits, Verb, Watch, WatchFeed,
+    Inbox, JeopardyCause, Keeper, LeaseName, LeaseRecord, LeaseState, LeaseStore, Lost, LostCause, Mail,
+    ManualClock, MemoryStore, Moment, NameError, NotHolder, Note, NoteTooLarge, Parting, Permit, PermitError,
+    Predecessor, Reach, Release, Renew, Renewal, ReplicaId, ResourceName, Retry, Roster, Scope, Severity,
+    SharedStore, Sighting, Stale, Standing, Store, StoreError, StoreErrorKind, Timing, TimingError,
+    TokioClock, TraceContext, Traits, Verb, Watch, WatchFeed,
     campaign::{Defeat, Obstacle},
 };
 pub use node::{Node, NodeBuilder, Stopped};

@@ -4,7 +4,9 @@ mod scope;
 
 pub(crate) use scope::Scope;
 
-use leasehold_core::{Fence, Grant, LeaseName, Lost, Note, NoteTooLarge, Permit, Predecessor, ReplicaId};
+use leasehold_core::{
+    Fence, Grant, LeaseName, Lost, Note, NoteTooLarge, Permit, PermitError, Predecessor, ReplicaId,
+};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// One continuous holding of a lease under one fence, as its worker sees it.
@@ -66,15 +68,15 @@ impl Term {
     /// Leave to begin an operation of at most `op_budget`: refused if it could not finish within the trust left.
     ///
     /// # Errors
-    /// [`Lost`]; with the cause `Expired` if only the time is too short.
-    pub fn permit(&self, op_budget: Duration) -> Result<Permit, Lost> {
+    /// [`PermitError`]: the lease is over, or held but not surely for that long.
+    pub fn permit(&self, op_budget: Duration) -> Result<Permit, PermitError> {
         self.scope.grant.permit(op_budget)
     }
 
     /// The grant behind the term, for code that needs only the proof.
     #[must_use]
     pub fn grant(&self) -> &Grant {
-        &self.scope.grant
+        self.scope.grant.grant()
     }
 
     /// How the term before ended. Unless it [was orderly](Predecessor::was_orderly), its worker may still be running

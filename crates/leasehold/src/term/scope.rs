@@ -1,7 +1,7 @@
 //! What the worker's side and the holder's side of a term share.
 
 use futures_util::FutureExt;
-use leasehold_core::{Clock, Grant, Moment, Note, Predecessor, Stale, TraceContext};
+use leasehold_core::{Clock, Keeper, Moment, Note, Predecessor, Stale, TraceContext};
 use std::{
     any::Any,
     panic::AssertUnwindSafe,
@@ -16,7 +16,7 @@ use tokio::{runtime::Handle, sync::Notify, task::JoinSet};
 
 /// What the worker's side and the holder's side of a term share.
 pub(crate) struct Scope {
-    pub(crate) grant: Grant,
+    pub(crate) grant: Keeper,
     pub(crate) predecessor: Predecessor,
     pub(crate) inherited: Option<Note>,
     /// The trace of the acquire, which everything later in the term links to.
@@ -57,7 +57,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Scope {
     pub(crate) fn new(
-        grant: Grant,
+        grant: Keeper,
         predecessor: Predecessor,
         inherited: Option<Note>,
         acquired_in: TraceContext,
