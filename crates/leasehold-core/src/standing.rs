@@ -73,6 +73,13 @@ pub enum LostCause {
     /// The renewer ended without a word: a panic, a kill, or the end of its runtime.
     #[error("the renewer ended")]
     RenewerEnded,
+    /// Renewals failed, and the worker ended on its last call, before the end of trust.
+    #[error("renewals failed, and the worker ended on its last call, before the end of trust")]
+    LastCall,
+    /// The worker did not end when its time was over; it blocks its thread. Its lease is renewed no more, and not
+    /// released either: it expires.
+    #[error("the worker did not end when its time was over; its lease is left to expire")]
+    Overrun,
     /// This process gave it up.
     #[error("given up by this process")]
     Released,
@@ -86,7 +93,8 @@ fn holder(answer: &NotHolder) -> String {
 }
 
 impl LostCause {
-    /// The word for it, for labels: `expired`, `not-holder`, `stale`, `no-pulse`, `renewer-ended`, `released`.
+    /// The word for it, for labels: `expired`, `not-holder`, `stale`, `no-pulse`, `renewer-ended`,
+    /// `last-call`, `overrun`, `released`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -95,6 +103,8 @@ impl LostCause {
             Self::Stale(_) => "stale",
             Self::NoPulse => "no-pulse",
             Self::RenewerEnded => "renewer-ended",
+            Self::LastCall => "last-call",
+            Self::Overrun => "overrun",
             Self::Released => "released",
         }
     }

@@ -21,7 +21,7 @@ pub enum Position {
     Campaigning,
     /// Leads under this fence.
     Leading(Fence),
-    /// Lost the lease it held under this fence, and its worker has not ended yet: it blocks its thread, or is about to.
+    /// Its term under this fence is over, and its worker has not ended yet: it is about to, or blocks its thread.
     Ending(Fence),
     /// Campaigns again after a pause.
     Resting {

@@ -34,6 +34,7 @@ pub(crate) struct Book {
     // When the worker's time to quiesce is over, in tokio's time, which the timer follows.
     quiesce_until: Option<Instant>,
     renewed_once: bool,
+    last_called: bool,
     begun: Moment,
     // Why the term is over, once that is decided.
     cause: Option<LostCause>,
@@ -64,6 +65,7 @@ impl Book {
             asked_within: Duration::ZERO,
             quiesce_until: None,
             renewed_once: false,
+            last_called: false,
             begun: args.ctx.now(),
             cause: None,
             outcome: None,
@@ -135,7 +137,7 @@ impl Book {
     pub(super) fn last_call(&mut self, within: Duration) {
         if self.stage == Stage::Leading {
             // Whatever the worker does now, this term ends because its renewals failed.
-            self.lose(LostCause::Expired);
+            self.last_called = true;
             self.quiesce(within, "the end of trust".into(), "renewals fail".into());
         }
     }
@@ -185,7 +187,7 @@ impl Book {
     pub(super) fn quiesce_over(&mut self) {
         if self.stage == Stage::Quiescing {
             // Its time is over, by its own agreement: the kill shortens nothing that was promised (I4).
-            self.scope.grant.end(self.cause.clone().unwrap_or(LostCause::Released));
+            self.scope.grant.end(self.ending());
             self.end_worker();
         }
     }
@@ -193,6 +195,7 @@ impl Book {
     /// Kills the worker if it still runs, and waits for its end.
     fn end_worker(&mut self) {
         self.stage = Stage::Joining;
+        self.tell_ending();
         self.scope.abort_tasks();
         self.berth.kill();
         self.arm(self.settings.join_within, || HolderMsg::Overrun);
@@ -209,6 +212,7 @@ impl Book {
             // Asked for: better no process than one that works without its lease.
             std::process::abort();
         }
+        self.lose(LostCause::Overrun);
         // No release before the join (I6), and no renewal for a worker that does not obey: the lease expires. Killing
         // the renewer is allowed, for the worker was killed already.
         if let Some(renewer) = &self.renewer {
@@ -279,10 +283,21 @@ impl Book {
             }
         }
         self.standings.tell(self.claim().fence, Standing::Lost { cause: cause.clone() });
+        self.tell_ending();
+        self.cause = Some(cause);
+    }
+
+    /// Why the term is over, if nothing else happens before its end.
+    fn ending(&self) -> LostCause {
+        let otherwise = if self.last_called { LostCause::LastCall } else { LostCause::Released };
+        self.cause.clone().unwrap_or(otherwise)
+    }
+
+    /// Nobody may read any more that we lead, however long the worker takes to end.
+    fn tell_ending(&mut self) {
         if let Some(lost) = self.lost.take() {
             lost.send(self.claim().fence);
         }
-        self.cause = Some(cause);
     }
 
     /// The one gate: worker joined, then renewer ended, then release (I6).
@@ -300,7 +315,7 @@ impl Book {
             (_, Some(renewer)) => {
                 if self.stage != Stage::Ending {
                     self.stage = Stage::Ending;
-                    self.scope.grant.end(self.cause.clone().unwrap_or(LostCause::Released));
+                    self.scope.grant.end(self.ending());
                     // The worker has been joined: nothing is left for the renewer to end (I6).
                     renewer.stop(None);
                 }

@@ -41,6 +41,12 @@ async fn a_worker_that_blocks_overruns_and_its_lease_is_never_released_early() {
     tokio::task::block_in_place(|| begun.recv_timeout(PATIENCE)).unwrap();
     election.step_down(SHORT / 3, "testing");
     tokio::task::block_in_place(|| ears.hear(overrun));
+    // Nobody may read from now on that it leads, however long its worker takes.
+    let mut position = election.position();
+    let ending = position.wait_for(|position| matches!(position, Position::Ending(_)));
+    assert!(timeout(PATIENCE, ending).await.is_ok());
+    let lost = tokio::task::block_in_place(|| ears.hear(|what| matches!(what, Happening::Lost { .. })));
+    assert_eq!(lost.what, Happening::Lost { cause: LostCause::Overrun });
     // Still at work. Only the expiry gives the lease to another.
     let next = b.lease("l").hold(|term| async move { term.predecessor().fate().as_str() });
     assert_eq!(timeout(PATIENCE, next).await.unwrap().unwrap().output, "expired");

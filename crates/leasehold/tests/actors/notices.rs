@@ -85,7 +85,7 @@ async fn a_worker_is_told_of_jeopardy_and_given_its_last_call() {
     assert!(told[1].starts_with("Quiesce within"), "{told:?}");
     assert_eq!(
         log.names(),
-        ["campaigning", "acquired", "jeopardy", "lost", "quiescing", "worker-ended", "released"]
+        ["campaigning", "acquired", "jeopardy", "quiescing", "lost", "worker-ended", "released"]
     );
 }
 
@@ -102,7 +102,7 @@ async fn a_future_is_asked_to_quiesce_one_grace_before_the_end_of_trust() {
     let (within, at, trusted) = held.output;
     assert_at(at, begun + TRUST - 2 * SECOND);
     assert!(within <= 2 * SECOND && within >= 2 * SECOND - 5 * MS && trusted);
-    assert_eq!(held.lost, Some(LostCause::Expired), "it was going to be");
+    assert_eq!(held.lost, Some(LostCause::LastCall), "cut short, though never without its lease");
 }
 
 /// A panic in `Worker::notice` is not the renewer's, nor the holder's.

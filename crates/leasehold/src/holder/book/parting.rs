@@ -15,9 +15,12 @@ impl Book {
     pub(super) fn release(&mut self) {
         self.stage = Stage::Releasing;
         self.disarm();
+        if self.last_called {
+            self.lose(LostCause::LastCall);
+        }
         let outcome = self.outcome.get_or_insert(WorkerOutcome::Killed).clone();
         self.event(Happening::WorkerEnded { outcome });
-        self.scope.grant.end(self.cause.clone().unwrap_or(LostCause::Released));
+        self.scope.grant.end(self.ending());
         if matches!(self.cause, Some(LostCause::NotHolder(_))) {
             self.finish(None);
             return;
