@@ -219,7 +219,7 @@ impl Renewing {
                 Action::Extend(until) => scope.grant.extend(until),
                 Action::Announce(standing) => {
                     if let (Standing::Jeopardy { until, .. }, Some(tell)) = (&standing, &self.tell) {
-                        tell(Notice::Jeopardy { until: *until });
+                        tell(Notice::Jeopardy { remaining: ctx.until(*until) });
                     }
                     holder.cast(HolderMsg::Stood(standing))?;
                 }

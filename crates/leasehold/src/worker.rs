@@ -11,7 +11,7 @@ pub use task::BoxError;
 pub(crate) use task::{TaskCrew, Work};
 
 use crate::term::Scope;
-use leasehold_core::{Moment, Note};
+use leasehold_core::Note;
 use ractor::RpcReplyPort;
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -84,8 +84,8 @@ pub enum Notice {
     },
     /// The last renewal did not succeed. The lease is still held.
     Jeopardy {
-        /// The end of trust, on the node's clock. What cannot be finished by then should not begin.
-        until: Moment,
+        /// Until the end of trust. What cannot be finished by then should not begin.
+        remaining: Duration,
     },
     /// Show that you move. Sent only with renewals on a runtime of their own.
     Pulse(Pulse),
@@ -96,7 +96,7 @@ impl fmt::Debug for Notice {
         match self {
             Self::Quiesce { within, .. } => write!(f, "Quiesce within {within:?}"),
             Self::Inherited { note } => write!(f, "Inherited {note:?}"),
-            Self::Jeopardy { until } => write!(f, "Jeopardy until {until:?}"),
+            Self::Jeopardy { remaining } => write!(f, "Jeopardy with {remaining:?} left"),
             Self::Pulse(_) => f.write_str("Pulse"),
         }
     }

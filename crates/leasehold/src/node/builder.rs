@@ -51,7 +51,7 @@ impl NodeBuilder {
     }
 
     /// Runs everything but the workers on another runtime, so that work which keeps its own runtime busy does not cost
-    /// its lease. Renewals then depend on the worker's pulse: a wedged worker loses its lease after one ttl without.
+    /// its lease. Renewals then depend on the worker's pulse: a wedged worker loses its lease within two ttls.
     pub fn renew_on(mut self, runtime: Handle) -> Self {
         self.renew_on = Some(runtime);
         self

@@ -81,7 +81,7 @@ async fn a_worker_is_told_of_jeopardy_and_given_its_last_call() {
     assert_eq!(rests(&election).await, Some(WorkerOutcome::Finished));
     assert_at(Instant::now(), begun + TRUST - 2 * SECOND);
     let told = notes.lock().unwrap().clone();
-    assert!(told.len() == 2 && told[0].starts_with("Jeopardy until"), "{told:?}");
+    assert!(told.len() == 2 && told[0].starts_with("Jeopardy with"), "{told:?}");
     assert!(told[1].starts_with("Quiesce within"), "{told:?}");
     assert_eq!(
         log.names(),
