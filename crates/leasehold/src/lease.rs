@@ -40,6 +40,7 @@ enum Wait {
 
 /// Work that ran to its end under a lease.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 #[must_use = "it says whether the lease was held to the end of the work"]
 pub struct Finished<T> {
     /// What the work returned.
@@ -78,8 +79,8 @@ impl Lease {
         self
     }
 
-    /// Acquires the lease, runs `work` under it, and releases it after the work, and everything it gave to
-    /// [`Term::spawn`], has ended.
+    /// Acquires the lease, runs `work` under it, and releases it after the work has ended. What it gave to
+    /// [`Term::spawn`] and did not wait for is aborted then, and joined before the release.
     ///
     /// The work runs as a task of its own. It is dropped at its next `.await` when the lease is lost. Dropping the
     /// returned future drops the work too, and releases the lease after that, in the background; in the middle of
@@ -119,11 +120,8 @@ impl Lease {
         };
         let args =
             SeekerArgs { node: self.node.clone(), manner, settings, crew: Arc::new(crew), standings, found };
-        let seeker = self.node.spawn(Seeker, args).await.map_err(|_| stopped())?;
-        self.node.enrol(seeker.get_cell(), {
-            let seeker = seeker.clone();
-            move |_| seeker.stop(None)
-        });
+        let stop = |seeker: &ActorRef<SeekerMsg>, _| seeker.stop(None);
+        let seeker = self.node.spawn(Seeker, args, stop).await.map_err(|_| stopped())?;
         // Until the holder is ours, dropping this future ends the seeker; from then on, the holder.
         let seeking = Leaving::seeker(seeker);
         let Found { holding, report } = finding

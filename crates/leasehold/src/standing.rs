@@ -12,6 +12,7 @@ const MAX_UNREAD: usize = 1_024;
 
 /// One entry of the stream.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Stood {
     /// The fence of the term.
     pub fence: Fence,
