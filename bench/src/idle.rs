@@ -34,8 +34,8 @@ pub(crate) async fn run(table: &mut Table) -> anyhow::Result<()> {
         "less than 1",
         TTLS as usize,
     );
-    waiting.stop(Duration::from_secs(1)).await;
-    leading.stop(Duration::from_secs(1)).await;
+    let _ = waiting.stop(Duration::from_secs(1)).await;
+    let _ = leading.stop(Duration::from_secs(1)).await;
     Ok(())
 }
 

@@ -31,7 +31,8 @@ pub(crate) enum ClerkMsg {
     Acquire { bid: Bid, within: Duration, done: Reply<Acquired> },
     /// The task of an acquire ended.
     AcquireDone { attempt: AttemptId, acquired: Acquired },
-    /// Nobody wants the result of this attempt any more: if it was or is granted, release it (I7).
+    /// Nobody wants the result of this attempt any more: if it was or is granted, release it (I7). In the background; one
+    /// whose outcome is unknown is looked for during 2 s, for its request may arrive late.
     Undo { name: LeaseName, attempt: AttemptId, ttl: Duration },
     /// Renew a claim, together with others that are due now.
     Renew { renewal: Renewal, within: Duration, done: Reply<Renew> },
@@ -43,7 +44,8 @@ pub(crate) enum ClerkMsg {
     Look { name: LeaseName, within: Duration, done: Reply<Result<LeaseRecord, StoreError>> },
     /// A task ended.
     TaskEnded,
-    /// Take no more, and say when the last call has ended.
+    /// Take no more, and say when the last call has ended. What is being undone is looked for a last time, no sooner than
+    /// 250 ms after it was given up.
     Close { done: Reply<()> },
 }
 

@@ -21,7 +21,7 @@ use crate::{
     standing::StandingFeed,
     worker::Crew,
 };
-use leasehold_core::{Fence, backoff::Backoff};
+use leasehold_core::{Fence, TraceContext, backoff::Backoff};
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::{
     sync::{
@@ -45,12 +45,18 @@ pub(crate) enum ElectionMsg {
     StepDown {
         within: Duration,
         reason: Arc<str>,
+        /// Where it was asked for.
+        #[allow(dead_code, reason = "read with the message, until a holder takes it too")]
+        trace: TraceContext,
     },
     /// Give the present term up, and end.
     Stop {
         within: Duration,
         by: Arc<str>,
         reason: Arc<str>,
+        /// Where it was asked for.
+        #[allow(dead_code, reason = "read with the message, until a holder takes it too")]
+        trace: TraceContext,
     },
 }
 
@@ -64,7 +70,7 @@ pub(crate) struct ElectionArgs {
     pub(crate) crew: Arc<dyn Crew>,
     pub(crate) standings: StandingFeed,
     pub(crate) position: watch::Sender<Position>,
-    /// Set if the last term's end was not confirmed by the store.
+    /// Set unless the last term's end was confirmed by the store.
     pub(crate) unconfirmed: Arc<AtomicBool>,
 }
 
@@ -152,14 +158,14 @@ impl Actor for ElectionActor {
                     s.campaign(&me);
                 }
             }
-            ElectionMsg::StepDown { within, reason } => {
+            ElectionMsg::StepDown { within, reason, trace: _ } => {
                 if let Phase::Leading(holder) = &s.phase {
                     s.stepped_down = true;
                     let by = s.args.ctx.replica.as_str().into();
                     let _ = holder.cast(HolderMsg::Leave { within, by, reason });
                 }
             }
-            ElectionMsg::Stop { within, by, reason } => {
+            ElectionMsg::Stop { within, by, reason, trace: _ } => {
                 s.stopping = true;
                 match &s.phase {
                     Phase::Leading(holder) => drop(holder.cast(HolderMsg::Leave { within, by, reason })),
@@ -207,12 +213,10 @@ impl Electing {
     }
 
     fn campaign(&mut self, me: &ActorRef<ElectionMsg>) {
-        let candidate = Candidate::begin(
-            self.args.ctx.clone(),
-            me.clone(),
-            ElectionMsg::Campaign,
-            self.args.manner.clone(),
-        );
+        // Only the first campaign is part of what called for the election; a later one may come months after.
+        let trace = std::mem::take(&mut self.args.manner.trace);
+        let manner = Manner { trace, ..self.args.manner.clone() };
+        let candidate = Candidate::begin(self.args.ctx.clone(), me.clone(), ElectionMsg::Campaign, manner);
         self.phase = Phase::Campaigning(Box::new(candidate));
         self.args.unconfirmed.store(false, Ordering::SeqCst);
         self.args.position.send_replace(Position::Campaigning);
@@ -234,6 +238,8 @@ impl Electing {
         };
         let (holder, _) = Actor::spawn_linked(None, LeaseHolder, args, me.get_cell()).await?;
         self.phase = Phase::Leading(holder);
+        // Until the term's report says otherwise: it may be killed before it can tell.
+        self.args.unconfirmed.store(true, Ordering::SeqCst);
         self.args.position.send_replace(Position::Leading(fence));
         Ok(())
     }

@@ -121,7 +121,7 @@ impl Lease {
         let args =
             SeekerArgs { node: self.node.clone(), manner, settings, crew: Arc::new(crew), standings, found };
         let stop = |seeker: &ActorRef<SeekerMsg>, _| seeker.stop(None);
-        let seeker = self.node.spawn(Seeker, args, stop).await.map_err(|_| stopped())?;
+        let seeker = self.node.enrol(Seeker, args, stop).await.map_err(|_| stopped())?;
         // Until the holder is ours, dropping this future ends the seeker; from then on, the holder.
         let seeking = Leaving::seeker(seeker);
         let Found { holding, report } = finding

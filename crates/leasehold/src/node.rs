@@ -1,6 +1,7 @@
 //! The node: one replica's presence at one store, and the root of its supervision tree.
 
 mod builder;
+mod members;
 mod root;
 mod stop;
 
@@ -9,16 +10,10 @@ pub use stop::Stopped;
 
 use crate::{context::Context, election::ElectionBuilder, error::StartError, lease::Lease};
 use leasehold_core::{LeaseName, NameError, ReplicaId, SharedStore};
-use ractor::{Actor, ActorCell, ActorRef};
+use members::{Member, Members, Place};
+use ractor::{Actor, ActorRef};
 use root::RootMsg;
-use std::{
-    fmt,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 /// One replica's presence at one store. Cheap to clone; clones are the same node.
@@ -36,22 +31,7 @@ pub struct Node {
 struct Seat {
     ctx: Context,
     root: ActorRef<RootMsg>,
-    members: Arc<Members>,
-}
-
-/// What must be stopped before the root is.
-#[derive(Default)]
-struct Members {
-    list: Mutex<Vec<Member>>,
-    // Set when the shutdown begins: nothing new is started from then on.
-    closed: AtomicBool,
-}
-
-/// An election or a held lease, and how to stop it.
-#[derive(Clone)]
-struct Member {
-    cell: ActorCell,
-    stop: Arc<dyn Fn(Duration) + Send + Sync>,
+    members: Members,
 }
 
 impl Node {
@@ -103,18 +83,50 @@ impl Node {
         &self.seat.ctx
     }
 
-    /// Starts an actor below the root, on our own runtime.
+    /// Starts an actor below the root, on our own runtime. It ends with the root; a shutdown does not stop it before, for
+    /// the members may need it to the last.
     pub(crate) async fn spawn<A>(&self, actor: A, args: A::Arguments) -> Result<ActorRef<A::Msg>, StartError>
     where
         A: Actor,
     {
-        if self.seat.members.closed.load(Ordering::SeqCst) {
-            return Err(StartError::Stopped);
-        }
+        self.launch(actor, args, |_, place| drop(place)).await
+    }
+
+    /// Starts an actor that a shutdown must stop, and wait for. One that begins meanwhile waits for the start, and stops
+    /// what was started, even if whoever wanted it has gone.
+    pub(crate) async fn enrol<A>(
+        &self,
+        actor: A,
+        args: A::Arguments,
+        stop: impl Fn(&ActorRef<A::Msg>, Duration) + Send + Sync + 'static,
+    ) -> Result<ActorRef<A::Msg>, StartError>
+    where
+        A: Actor,
+    {
+        self.launch(actor, args, |actor: &ActorRef<A::Msg>, place| {
+            let (cell, actor) = (actor.get_cell(), actor.clone());
+            place.fill(Member { cell, stop: Arc::new(move |within| stop(&actor, within)) });
+        })
+        .await
+    }
+
+    async fn launch<A>(
+        &self,
+        actor: A,
+        args: A::Arguments,
+        seat: impl FnOnce(&ActorRef<A::Msg>, Place) + Send + 'static,
+    ) -> Result<ActorRef<A::Msg>, StartError>
+    where
+        A: Actor,
+    {
+        let Some(place) = self.seat.members.place() else { return Err(StartError::Stopped) };
         let root = self.seat.root.get_cell();
         let (tell, told) = oneshot::channel();
         self.seat.ctx.own.spawn(async move {
             let spawned = Actor::spawn_linked(None, actor, args, root).await;
+            if let Ok((actor, _)) = &spawned {
+                seat(actor, place);
+            }
             let _ = tell.send(spawned.map(|(actor, _)| Unclaimed::new(actor)));
         });
         match told.await {
@@ -124,18 +136,31 @@ impl Node {
         }
     }
 
-    /// Remembers how to stop a member, for the shutdown.
-    pub(crate) fn enrol(&self, cell: ActorCell, stop: impl Fn(Duration) + Send + Sync + 'static) {
-        let mut members = self.seat.members.list();
-        members.retain(Member::is_alive);
-        members.push(Member { cell, stop: Arc::new(stop) });
+    /// Resolves when the node has ended, for whatever reason: its [shutdown](Node::shutdown), the drop of its last
+    /// handle, or, unasked, the failure of one of the actors that talk to the store, without which nothing could be
+    /// renewed or released any more. A program that runs on without its node leads nothing: it should end, or start
+    /// another node.
+    ///
+    /// By then every worker has been dropped or killed, or will be at its next `.await`; one that blocks its thread may
+    /// still be running. Leases that were not released expire within their ttl. Resolves at once if the node has ended
+    /// already. Does not keep the node alive.
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        let root = self.seat.root.get_cell();
+        async move {
+            let _ = root.wait(None).await;
+        }
     }
 
     /// Ends everything, in order: workers are asked to quiesce and joined, leases released, candidacies withdrawn, and
     /// the last calls to the store awaited. Takes at most `within`; what has not ended by then is killed, and its leases
     /// expire. Elections and leases of this node end with it.
     ///
-    /// A quarter of the time, at most 2 s, is kept for joining and releasing; the rest is the workers' to quiesce.
+    /// A quarter of the time, at most 2 s, is kept for joining and releasing; the rest is the workers' to quiesce. A bid
+    /// whose outcome is unknown, and that nobody wants any more, is looked for again up to a quarter of a second after it
+    /// was given up: one that arrives at the store even later is held by nobody until it expires.
+    ///
+    /// The outcome is that of the node: shutdowns at the same time, and later ones, return the same. It is
+    /// [`Stopped::Killed`] if the node had [ended](Node::stopped) by itself.
     ///
     /// Dropping the future stops nothing: the shutdown goes on in the background.
     pub async fn shutdown(&self, within: Duration) -> Stopped {
@@ -167,27 +192,10 @@ impl<M: ractor::Message> Drop for Unclaimed<M> {
     }
 }
 
-impl Member {
-    fn is_alive(&self) -> bool {
-        self.cell.get_status() != ractor::ActorStatus::Stopped
-    }
-}
-
-impl Members {
-    /// Those that have not ended yet. Shared, not taken: two shutdowns at once both wait for all of them.
-    fn alive(&self) -> Vec<Member> {
-        self.list().iter().filter(|member| member.is_alive()).cloned().collect()
-    }
-
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Member>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Seat {
     fn parts(&self) -> stop::Parts {
-        self.members.closed.store(true, Ordering::SeqCst);
-        stop::Parts { ctx: self.ctx.clone(), root: self.root.clone(), members: self.members.clone() }
+        let first = self.members.close();
+        stop::Parts { ctx: self.ctx.clone(), root: self.root.clone(), members: self.members.clone(), first }
     }
 }
 

@@ -97,3 +97,30 @@ async fn a_loss_is_linked_to_the_acquire_of_its_term() {
     let (_, asked_in) = adopted.iter().find(|(span, _)| *span == "lease.acquire").unwrap();
     assert_eq!(to, asked_in, "linked to the trace in which its lease was asked for");
 }
+
+/// An election lives for months: what called for it is the cause of its first campaign only.
+#[tokio::test(start_paused = true)]
+async fn a_later_campaign_of_an_election_is_no_part_of_what_called_for_it() {
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let (node, store, notebook) = traced().await;
+
+    let asked = info_span!("request");
+    let asked_in = notebook.inject(&asked);
+    let election = node.election("l").lead(|_| std::future::pending()).instrument(asked).await.unwrap();
+    let mut position = election.position();
+    let mut terms = Vec::new();
+    for _ in 0..2 {
+        position.wait_for(|position| matches!(position, leasehold::Position::Leading(_))).await.unwrap();
+        election.step_down(Duration::ZERO, "testing");
+        position.wait_for(|position| matches!(position, leasehold::Position::Resting { .. })).await.unwrap();
+        let record = store.inspect(&"l".try_into().unwrap()).await.unwrap();
+        terms.push(record.predecessor.ended().unwrap().trace.clone());
+    }
+    assert!(election.stop(Duration::ZERO).await == leasehold::Stopped::Clean);
+
+    let adopted = notebook.adopted.lock().unwrap();
+    let asking: Vec<_> = adopted.iter().filter(|(span, _)| *span == "lease.acquire").collect();
+    assert_eq!(asking, [&("lease.acquire", asked_in)], "the second acquire has no parent");
+    let linked = notebook.linked.lock().unwrap();
+    assert!(linked.contains(&("lease.acquire", terms[0].clone())), "it links to the term before: {linked:?}");
+}

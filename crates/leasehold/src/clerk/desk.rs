@@ -1,6 +1,9 @@
 //! The clerk's state: the calls under way.
 
-use super::{Acquired, ClerkArgs, ClerkMsg, settle};
+use super::{
+    Acquired, ClerkArgs, ClerkMsg,
+    settle::{self, Absence},
+};
 use crate::{
     reply::{OnDrop, Reply},
     telemetry::Traces,
@@ -11,7 +14,7 @@ use leasehold_core::{
 };
 use ractor::ActorRef;
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{sync::watch, task::JoinSet, time::timeout};
 use tracing::Instrument;
 
 /// How many renewals go in one call.
@@ -29,6 +32,8 @@ pub(crate) struct Desk {
     bids: HashMap<AttemptId, Bidding>,
     due: Vec<Due>,
     closing: Vec<Reply<()>>,
+    /// Told when the first wants us to close: searches are cut short.
+    hurry: watch::Sender<bool>,
 }
 
 /// A bid whose answer is awaited.
@@ -55,6 +60,7 @@ impl Desk {
             bids: HashMap::new(),
             due: Vec::new(),
             closing: Vec::new(),
+            hurry: watch::Sender::new(false),
         }
     }
 
@@ -103,8 +109,12 @@ impl Desk {
             Some(done) => done.send(acquired),
             // Undone while it was under way. Held and Refused left nothing; the others may have.
             None => match acquired.answer {
-                Acquire::Granted(_) | Acquire::Unknown(_) => {
-                    self.settle(bidding.bid.name, attempt, bidding.bid.ttl);
+                Acquire::Granted(_) => {
+                    self.settle(bidding.bid.name, attempt, bidding.bid.ttl, Absence::Proves);
+                }
+                Acquire::Unknown(_) => {
+                    let absence = Absence::MustLast(self.hurry.subscribe());
+                    self.settle(bidding.bid.name, attempt, bidding.bid.ttl, absence);
                 }
                 Acquire::Held(_) | Acquire::Refused(_) => {}
             },
@@ -112,17 +122,21 @@ impl Desk {
     }
 
     pub(super) fn undo(&mut self, name: LeaseName, attempt: AttemptId, ttl: Duration) {
-        if let Some(bidding) = self.bids.get_mut(&attempt) {
+        let absence = match self.bids.get_mut(&attempt) {
             // It may be carried out yet: its answer, or its silence, has us look once more.
-            drop(bidding.done.take());
-        }
+            Some(bidding) => {
+                drop(bidding.done.take());
+                Absence::Proves
+            }
+            None => Absence::MustLast(self.hurry.subscribe()),
+        };
         // Now, too: the claim may stand already, and its answer may be long in coming.
-        self.settle(name, attempt, ttl);
+        self.settle(name, attempt, ttl, absence);
     }
 
-    fn settle(&mut self, name: LeaseName, attempt: AttemptId, ttl: Duration) {
+    fn settle(&mut self, name: LeaseName, attempt: AttemptId, ttl: Duration, absence: Absence) {
         let store = self.store.clone();
-        self.task(async move { settle::undo(&*store, &name, attempt, ttl).await });
+        self.task(async move { settle::undo(&*store, &name, attempt, ttl, absence).await });
     }
 
     /// Whether a flush must be asked for.
@@ -240,6 +254,7 @@ impl Desk {
 
     pub(super) fn close(&mut self, done: Reply<()>) {
         self.closing.push(done);
+        self.hurry.send_replace(true);
         self.tidy();
     }
 

@@ -1,5 +1,8 @@
 //! Finding out what became of a call whose answer was lost.
 
+#[cfg(test)]
+mod tests;
+
 use super::desk::bounded;
 use crate::{seed, telemetry};
 use leasehold_core::{
@@ -7,34 +10,82 @@ use leasehold_core::{
     backoff::Backoff,
 };
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until, timeout_at},
+};
 
 /// Time for one question.
 const QUESTION: Duration = Duration::from_secs(2);
 
+/// How long a claim that is not there is looked for again: its request may be under way yet, on the wire or in a store
+/// that waits for its disk.
+const SEARCH: Duration = QUESTION;
+/// The same when the clerk is to close.
+const LAST_SEARCH: Duration = Duration::from_millis(250);
+
+/// What a claim that is not there says about its attempt.
+pub(super) enum Absence {
+    /// Everything: the answer to its bid has come, or will come and have us look once more.
+    Proves,
+    /// Nothing by itself, for its answer was lost: only one that lasts counts. The signal shortens the search.
+    MustLast(watch::Receiver<bool>),
+}
+
 /// Releases what an attempt may have got, for nobody will use it. Asks until it knows, for one ttl at most: by then the
 /// claim, if there ever was one, has expired (I7).
-pub(super) async fn undo(store: &dyn Store, name: &LeaseName, attempt: AttemptId, ttl: Duration) {
-    let end = Instant::now() + ttl;
+pub(super) async fn undo(
+    store: &dyn Store,
+    name: &LeaseName,
+    attempt: AttemptId,
+    ttl: Duration,
+    mut absence: Absence,
+) {
+    let begun = Instant::now();
+    let end = begun + ttl;
     let mut backoff = backoff(attempt);
     loop {
-        let knows = async {
-            match bounded(QUESTION, || store.inspect(name)).await {
-                Ok(Ok(record)) => match record.claim() {
-                    Some(claim) if claim.attempt == attempt => {
-                        let nothing = Parting::default();
-                        let gone = bounded(QUESTION, || store.release(claim, &nothing)).await;
-                        matches!(gone, Ok(Release::Released | Release::NotHolder(_)))
+        let asked = Instant::now();
+        let Ok(seen) = timeout_at(end, look_and_release(store, name, attempt)).await else { return };
+        let again = Instant::now() + backoff.next_delay();
+        match (seen, &mut absence) {
+            (Seen::Released, _) | (Seen::Absent, Absence::Proves) => return,
+            (Seen::Nothing, _) => sleep_until(again.min(end)).await,
+            (Seen::Absent, Absence::MustLast(closing)) => {
+                // Before the end of the search no absence counts, so there is always a look that begins after it.
+                let enough = begun + ttl.min(if *closing.borrow() { LAST_SEARCH } else { SEARCH });
+                if asked >= enough {
+                    return;
+                }
+                if !*closing.borrow() {
+                    tokio::select! {
+                        () = sleep_until(again.min(enough)) => continue,
+                        _ = closing.wait_for(|closing| *closing) => {}
                     }
-                    _ => true,
-                },
-                _ => false,
+                }
+                sleep_until(again.min(begun + ttl.min(LAST_SEARCH))).await;
             }
-        };
-        match timeout_at(end, knows).await {
-            Ok(true) | Err(_) => return,
-            Ok(false) => sleep(backoff.next_delay()).await,
         }
+    }
+}
+
+/// What one look for a claim found.
+enum Seen {
+    /// It was there, and is no more.
+    Released,
+    /// It is not there.
+    Absent,
+    /// The store did not answer, or not for certain.
+    Nothing,
+}
+
+async fn look_and_release(store: &dyn Store, name: &LeaseName, attempt: AttemptId) -> Seen {
+    let Ok(Ok(record)) = bounded(QUESTION, || store.inspect(name)).await else { return Seen::Nothing };
+    let Some(claim) = record.claim().filter(|claim| claim.attempt == attempt) else { return Seen::Absent };
+    let nothing = Parting::default();
+    match bounded(QUESTION, || store.release(claim, &nothing)).await {
+        Ok(Release::Released | Release::NotHolder(_)) => Seen::Released,
+        _ => Seen::Nothing,
     }
 }
 

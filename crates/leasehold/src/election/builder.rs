@@ -1,6 +1,6 @@
 //! Setting an election up.
 
-use super::{Election, ElectionActor, ElectionArgs, Position};
+use super::{Election, ElectionActor, ElectionArgs, Position, handle::shut};
 use crate::{
     candidate::Manner,
     error::{ConfigError, StartError},
@@ -100,7 +100,7 @@ impl ElectionBuilder {
             position,
             unconfirmed: unconfirmed.clone(),
         };
-        let actor = self.node.spawn(ElectionActor, args).await?;
+        let actor = self.node.enrol(ElectionActor, args, shut).await?;
         Ok(Election::new(&self.node, name, actor, stream, watched, longest_end, unconfirmed))
     }
 }

@@ -1,8 +1,12 @@
 //! A running election, in the hands of its user.
 
 use super::ElectionMsg;
-use crate::{event::WorkerOutcome, node::Node, standing::Standings};
-use leasehold_core::{Fence, LeaseName, campaign::Defeat};
+use crate::{
+    event::WorkerOutcome,
+    node::{Node, Stopped},
+    standing::Standings,
+};
+use leasehold_core::{Fence, LeaseName, TraceContext, campaign::Defeat};
 use ractor::ActorRef;
 use std::{
     sync::{
@@ -36,6 +40,7 @@ pub enum Position {
 
 /// A running election. Dropping it stops it in the background, as [`Election::stop`] with 5 s does.
 #[derive(Debug)]
+#[must_use = "dropping it stops the election; keep it"]
 pub struct Election {
     node: Node,
     name: LeaseName,
@@ -60,10 +65,6 @@ impl Election {
         longest_end: Duration,
         unconfirmed: Arc<AtomicBool>,
     ) -> Self {
-        node.enrol(actor.get_cell(), {
-            let actor = actor.clone();
-            move |within| stop(&actor, within, "its node", "the node is shutting down")
-        });
         let node = node.clone();
         Self { node, name, actor, standings, position, longest_end, unconfirmed, stopped: false }
     }
@@ -99,32 +100,48 @@ impl Election {
     /// Gives the present term up, if there is one, and campaigns again after one ttl, so that others may lead. The
     /// worker has `within` to quiesce, and is then dropped; the lease is released after it has ended.
     pub fn step_down(&self, within: Duration, reason: &str) {
-        let _ = self.actor.cast(ElectionMsg::StepDown { within, reason: reason.into() });
+        let trace = self.node.context().traces.here();
+        let _ = self.actor.cast(ElectionMsg::StepDown { within, reason: reason.into(), trace });
     }
 
     /// Ends the election: the worker has `within` to quiesce, is then dropped, and the lease is released after it has
-    /// ended. Whether everything ended in time and the store confirmed it: if not, the worker blocks its thread, or the
-    /// store did not answer; the lease then expires.
+    /// ended. A bid under way is given up, and what it may have got is undone in the background.
     ///
-    /// Takes at most `within` plus the times to join and to release. Dropping the future stops nothing: the election
-    /// still ends.
-    pub async fn stop(mut self, within: Duration) -> bool {
+    /// Takes at most `within` plus the times to join and to release. [`Stopped::Unconfirmed`] if the store did not
+    /// confirm the release; [`Stopped::Killed`] if the election was still ending then, as with a worker that blocks its
+    /// thread. The lease expires in both cases.
+    ///
+    /// Dropping the future stops nothing: the election still ends.
+    pub async fn stop(mut self, within: Duration) -> Stopped {
         self.stopped = true;
-        stop(&self.actor, within, self.node.replica().as_str(), "stopped by its owner");
+        self.tell_to_stop(within, "stopped by its owner");
         let bound = within.saturating_add(self.longest_end);
-        let ended = self.actor.get_cell().wait(Some(bound)).await.is_ok();
-        ended && !self.unconfirmed.load(Ordering::SeqCst)
+        match self.actor.get_cell().wait(Some(bound)).await {
+            Err(_) => Stopped::Killed,
+            Ok(()) if self.unconfirmed.load(Ordering::SeqCst) => Stopped::Unconfirmed,
+            Ok(()) => Stopped::Clean,
+        }
+    }
+
+    fn tell_to_stop(&self, within: Duration, reason: &str) {
+        let trace = self.node.context().traces.here();
+        stop(&self.actor, within, self.node.replica().as_str(), reason, trace);
     }
 }
 
 impl Drop for Election {
     fn drop(&mut self) {
         if !self.stopped {
-            stop(&self.actor, DROPPED_WITHIN, self.node.replica().as_str(), "its handle was dropped");
+            self.tell_to_stop(DROPPED_WITHIN, "its handle was dropped");
         }
     }
 }
 
-fn stop(actor: &ActorRef<ElectionMsg>, within: Duration, by: &str, reason: &str) {
-    let _ = actor.cast(ElectionMsg::Stop { within, by: by.into(), reason: reason.into() });
+/// For the shutdown of its node.
+pub(super) fn shut(actor: &ActorRef<ElectionMsg>, within: Duration) {
+    stop(actor, within, "its node", "the node is shutting down", TraceContext::NONE);
+}
+
+fn stop(actor: &ActorRef<ElectionMsg>, within: Duration, by: &str, reason: &str, trace: TraceContext) {
+    let _ = actor.cast(ElectionMsg::Stop { within, by: by.into(), reason: reason.into(), trace });
 }

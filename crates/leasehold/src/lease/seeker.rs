@@ -111,18 +111,15 @@ async fn hand_over(args: SeekerArgs, win: Win) {
         lost: Reply::new(drop),
         done: Reply::new(move |report| drop(done.send(report))),
     };
-    let Ok(holder) = node.spawn(LeaseHolder, args).await else {
+    let leave = |holder: &ActorRef<HolderMsg>, within| {
+        let (by, reason) = ("its node".into(), "the node is shutting down".into());
+        let _ = holder.cast(HolderMsg::Leave { within, by, reason });
+    };
+    let Ok(holder) = node.enrol(LeaseHolder, args, leave).await else {
         // A node that is shutting down starts no holder: nobody will use the claim (I7).
         let _ = node.context().clerk.cast(undo);
         return;
     };
-    node.enrol(holder.get_cell(), {
-        let holder = holder.clone();
-        move |within| {
-            let (by, reason) = ("its node".into(), "the node is shutting down".into());
-            let _ = holder.cast(HolderMsg::Leave { within, by, reason });
-        }
-    });
     // If whoever wanted it has gone in the meantime, the find is dropped, and with it the lease is left.
     drop(found.send(Ok(Found { holding: Leaving::holder(holder), report })));
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Node, Seat, Unclaimed,
+    members::Members,
     root::{Root, RootArgs},
 };
 use crate::{
@@ -112,7 +113,7 @@ impl NodeBuilder {
             watcher: staff.watcher,
             mailroom: staff.mailroom,
         });
-        Ok(Node { seat: Arc::new(Seat { ctx, root, members: Arc::default() }) })
+        Ok(Node { seat: Arc::new(Seat { ctx, root, members: Members::default() }) })
     }
 }
 

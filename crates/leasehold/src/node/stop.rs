@@ -1,6 +1,6 @@
 //! Ending a node, in order and within a bound.
 
-use super::{Members, root::RootMsg};
+use super::{members::Members, root::RootMsg};
 use crate::{
     clerk::ClerkMsg,
     context::{Context, Shared},
@@ -8,33 +8,33 @@ use crate::{
     reply::Reply,
     watcher::WatcherMsg,
 };
-use ractor::ActorRef;
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use ractor::{ActorRef, ActorStatus};
+use std::{sync::atomic::Ordering, time::Duration};
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
 
-/// How a node ended.
+/// How a node, or an election, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use = "it says whether every lease was released"]
 pub enum Stopped {
     /// In order: every worker had ended, and the store confirmed every release.
     Clean,
-    /// In order, but the store did not confirm every release. What it did not release expires within its ttl.
+    /// Ended, but the store did not confirm every release. What it did not release expires within its ttl.
     Unconfirmed,
-    /// Out of time: what had not ended was killed. Leases that were not released expire within their ttl.
+    /// Not ended in order within its time. What a node still ran was killed; an election is still ending, or its worker
+    /// blocks its thread, which nothing can end. Leases that were not released expire within their ttl.
     Killed,
 }
 
 pub(super) struct Parts {
     pub(super) ctx: Context,
     pub(super) root: ActorRef<RootMsg>,
-    pub(super) members: Arc<Members>,
+    pub(super) members: Members,
+    /// Whether no shutdown had begun before.
+    pub(super) first: bool,
 }
 
 /// The most that is kept of a shutdown's time for joining and releasing.
@@ -42,11 +42,23 @@ const RESERVE: Duration = Duration::from_secs(2);
 
 pub(super) async fn stop(parts: Parts, within: Duration) -> Stopped {
     let end = Instant::now() + within.min(leasehold_core::timing::MAX_TTL);
-    parts.ctx.unconfirmed.store(false, Ordering::SeqCst);
+    if parts.first {
+        // What was not confirmed long ago has expired; a shutdown that joins another one forgets nothing.
+        parts.ctx.unconfirmed.store(false, Ordering::SeqCst);
+    }
     let quiesce = within - (within / 4).min(RESERVE);
-    let clean = timeout_at(end, in_order(&parts, quiesce)).await.is_ok();
+    let in_order = timeout_at(end, in_order(&parts, quiesce)).await.is_ok();
     let root = parts.root.get_cell();
-    if clean {
+    // A tree that broke down before its time has nobody left to wait for, and released nothing.
+    let intact = root.get_status() < ActorStatus::Stopping;
+    let outcome = match (in_order && intact, parts.ctx.unconfirmed.load(Ordering::SeqCst)) {
+        (true, false) => Stopped::Clean,
+        (true, true) => Stopped::Unconfirmed,
+        (false, _) => Stopped::Killed,
+    };
+    // Settled before the root ends: whoever finds it ended knows how.
+    let outcome = parts.members.settle(outcome);
+    if in_order {
         root.stop(None);
     } else {
         // Out of time: the whole tree is killed. No lease is released by this, so none too early (I6); they expire.
@@ -54,17 +66,13 @@ pub(super) async fn stop(parts: Parts, within: Duration) -> Stopped {
     }
     // The root has nothing to wait for in either case.
     let _ = root.wait(Some(Duration::from_secs(1))).await;
-    match (clean, parts.ctx.unconfirmed.load(Ordering::SeqCst)) {
-        (true, false) => Stopped::Clean,
-        (true, true) => Stopped::Unconfirmed,
-        (false, _) => Stopped::Killed,
-    }
+    outcome
 }
 
 async fn in_order(parts: &Parts, quiesce: Duration) {
     loop {
-        // A seeker that was just winning may have enlisted its holder meanwhile: until nobody is left.
-        let members = parts.members.alive();
+        // A start may have been under way: until nobody is left, and nobody is coming.
+        let members = parts.members.alive().await;
         if members.is_empty() {
             break;
         }

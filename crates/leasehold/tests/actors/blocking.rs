@@ -5,7 +5,7 @@ use super::{
     stage::{MS, SECOND},
 };
 use leasehold::{
-    Force, Happening, LostCause, MemoryStore, Notice, Position, Release, SharedStore, Term, Worker,
+    Force, Happening, LostCause, MemoryStore, Notice, Position, Release, SharedStore, Stopped, Term, Worker,
     WorkerOutcome,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -114,7 +114,7 @@ async fn a_worker_whose_time_is_over_before_it_was_made_is_dropped_as_soon_as_it
         ears.hear(|what| matches!(what, Happening::WorkerEnded { .. } | Happening::Overrun { .. }))
     });
     assert!(matches!(ended.what, Happening::WorkerEnded { .. }), "{ended:?}");
-    assert!(timeout(PATIENCE, election.stop(SECOND)).await.unwrap());
+    assert_eq!(timeout(PATIENCE, election.stop(SECOND)).await.unwrap(), Stopped::Clean);
 }
 
 struct Waits;
@@ -174,5 +174,5 @@ async fn a_loss_is_told_while_a_blocking_worker_is_waited_for() {
     let ending = position.wait_for(|position| matches!(position, Position::Ending(of) if Some(*of) == fence));
     assert!(timeout(PATIENCE, ending).await.unwrap().is_ok(), "nobody reads that it leads");
     free.send(()).unwrap();
-    assert!(timeout(PATIENCE, election.stop(SECOND)).await.unwrap());
+    assert_eq!(timeout(PATIENCE, election.stop(SECOND)).await.unwrap(), Stopped::Clean);
 }

@@ -1,7 +1,7 @@
 //! Many candidates: one leader, few requests, and nobody is forgotten.
 
 use super::stage::{MS, SECOND, Stage, TTL, leads, until};
-use leasehold::{Election, Fence, Node, Position, ReplicaId, StoreErrorKind};
+use leasehold::{Election, Fence, Node, Position, ReplicaId, Stopped, StoreErrorKind};
 use leasehold_core::Verb;
 use leasehold_testkit::{Fault, Faults, FaultyStore};
 use std::{
@@ -201,7 +201,7 @@ async fn every_candidate_comes_back_after_every_trouble() {
         let leader = timeout(TTL, thrones.leader()).await.expect("one leads");
         let at = left.iter().position(|(n, _)| *n == leader).unwrap();
         let (_, (_, election, _)) = left.remove(at);
-        assert!(election.stop(SECOND).await);
+        assert_eq!(election.stop(SECOND).await, Stopped::Clean);
     }
 }
 
@@ -225,7 +225,7 @@ async fn equal_and_similar_names_are_different_candidates() {
         assert_eq!(leading.len(), 1, "exactly one");
         sleep(3 * TTL).await;
         assert_eq!(thrones.leader().await, leader, "nobody else renews or releases it");
-        assert!(elections[leader].take().unwrap().stop(SECOND).await);
+        assert_eq!(elections[leader].take().unwrap().stop(SECOND).await, Stopped::Clean);
         seen.push(leader);
     }
     seen.sort_unstable();
@@ -248,7 +248,7 @@ async fn a_vacancy_goes_to_the_preferred_candidate_and_then_in_the_order_of_arri
         // A refresh of the roster later everybody knows its place.
         sleep(3 * TTL).await;
         let leader = thrones.leader().await;
-        assert!(elections[leader].take().unwrap().stop(SECOND).await);
+        assert_eq!(elections[leader].take().unwrap().stop(SECOND).await, Stopped::Clean);
         order.push(leader);
     }
     assert_eq!(order, [0, 3, 1, 4, 2]);

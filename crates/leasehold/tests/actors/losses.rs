@@ -3,7 +3,7 @@
 use super::stage::{Grave, Log, MS, SECOND, Stage, TTL, assert_at, leads, name_of, rests, until};
 use leasehold::{
     Happening, HoldError, LeaseStore, LostCause, ManualClock, MemoryStore, Moment, Node, Release, Standing,
-    TokioClock,
+    Stopped, TokioClock,
 };
 use leasehold_core::Verb;
 use leasehold_testkit::Fault;
@@ -111,7 +111,7 @@ async fn gains_and_losses_pair_up() {
     assert_eq!(losses.len(), 8, "{seen:?}");
     assert!(losses.is_sorted_by(|a, b| a < b), "{losses:?}");
     assert!(seen.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{seen:?}");
-    assert!(election.stop(SECOND).await);
+    assert_eq!(election.stop(SECOND).await, Stopped::Clean);
     assert_paired(&log, 9);
 }
 
@@ -133,7 +133,7 @@ async fn a_candidate_that_never_led_is_told_of_no_loss() {
     let mut waiting = b.0.election("l").lead(|_| async { unreachable!("never leads") }).await.unwrap();
     sleep(60 * SECOND).await;
     assert!(timeout(SECOND, waiting.standings().next()).await.is_err(), "an open stream, and nothing in it");
-    assert!(waiting.stop(SECOND).await);
+    assert_eq!(waiting.stop(SECOND).await, Stopped::Clean);
     assert_eq!(b.1.names(), ["campaigning"]);
     let record = stage.memory.inspect(&name_of("l")).await.unwrap();
     assert_eq!(record.claim().unwrap().replica.as_str(), "a");

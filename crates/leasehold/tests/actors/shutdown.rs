@@ -91,17 +91,22 @@ async fn a_shutdown_is_bounded_and_leaves_no_task_whatever_the_store_does() {
 /// B69: the same for one election, which says whether the store confirmed it.
 #[tokio::test(start_paused = true)]
 async fn the_stop_of_an_election_is_bounded_and_says_whether_it_was_confirmed() {
-    for (way, confirmed) in [(Fault::None, true), (Fault::Hang, false), (Fault::LoseRequest, false)] {
+    let ends = [
+        (Fault::None, Stopped::Clean),
+        (Fault::Hang, Stopped::Unconfirmed),
+        (Fault::LoseRequest, Stopped::Unconfirmed),
+    ];
+    for (way, end) in ends {
         let stage = Stage::new();
         let node = stage.node("a").await;
         let election = node.election("l").lead(|_| async { pending().await }).await.unwrap();
         leads(&election).await;
         stage.faults.everything(&way);
         let begun = Instant::now();
-        assert_eq!(election.stop(SECOND).await, confirmed, "{way:?}");
+        assert_eq!(election.stop(SECOND).await, end, "{way:?}");
         // The worker's second, and at most five for the release.
         assert!(begun.elapsed() <= 6 * SECOND + 5 * MS, "{way:?}: {:?}", begun.elapsed());
-        assert_eq!(stage.holder("l").await.is_none(), confirmed);
+        assert_eq!(stage.holder("l").await.is_none(), end == Stopped::Clean);
     }
 }
 
@@ -279,4 +284,78 @@ async fn of_two_times_to_quiesce_the_shorter_counts() {
         let took = begun.elapsed();
         assert!(took >= 2 * SECOND && took <= 2 * SECOND + 10 * MS, "{took:?}");
     }
+}
+
+/// A shutdown that begins while an election is being started either refuses it or ends it: it never overlooks it.
+#[tokio::test(start_paused = true)]
+async fn a_start_in_the_middle_of_a_shutdown_is_refused_or_ended() {
+    let (mut refused, mut ended) = (0, 0);
+    for step in 0..12 {
+        let stage = Stage::new();
+        let node = stage.node("a").await;
+        // Its bid is long in coming: a shutdown that overlooks the election is over before.
+        stage.faults.always(Verb::Acquire, Fault::Slow(300 * MS));
+        let starting = tokio::spawn({
+            let node = node.clone();
+            async move {
+                for _ in 0..step % 4 {
+                    tokio::task::yield_now().await;
+                }
+                node.election("l").lead(|_| async { pending().await }).await
+            }
+        });
+        for _ in 0..step {
+            tokio::task::yield_now().await;
+        }
+        let stopped = node.shutdown(10 * SECOND).await;
+        assert_eq!(stopped, Stopped::Clean, "at step {step}");
+        let requests = stage.faults.total();
+        let started = starting.await.unwrap();
+        match &started {
+            Ok(election) => {
+                assert_eq!(*election.position().borrow(), Position::Stopped, "at step {step}");
+                ended += 1;
+            }
+            Err(_) => refused += 1,
+        }
+        sleep(SECOND).await;
+        assert_eq!(stage.holder("l").await, None, "at step {step}");
+        assert_eq!(stage.faults.total(), requests, "at step {step}: nothing is asked after the end");
+    }
+    assert!(refused > 0 && ended > 0, "{refused} refused, {ended} ended: the sweep went over the moment");
+}
+
+/// Told of the end of a node, and of no other moment; and the future keeps nothing alive.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_node_is_told() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    let (stopped, again) = (node.stopped(), node.stopped());
+    let mut stopped = std::pin::pin!(stopped);
+    assert!(timeout(60 * SECOND, stopped.as_mut()).await.is_err(), "it lives");
+    drop(node);
+    timeout(SECOND, stopped).await.unwrap();
+    timeout(SECOND, again).await.unwrap();
+}
+
+/// A worker that does not let go of its thread keeps its election from ending in time, and nobody is told otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_in_spite_of_a_blocked_worker_is_never_called_clean() {
+    let node = leasehold::Node::connect("memory:").await.unwrap();
+    let (free, freed) = std::sync::mpsc::channel::<()>();
+    let freed = Arc::new(std::sync::Mutex::new(freed));
+    let (block, mut blocks) = tokio::sync::mpsc::unbounded_channel();
+    let election = node.election("l").ttl(SECOND).join_within(20 * MS).lead(move |_| {
+        let (freed, block) = (freed.clone(), block.clone());
+        async move {
+            block.send(()).unwrap();
+            let _ = freed.lock().unwrap().recv();
+            pending().await
+        }
+    });
+    let election = election.await.unwrap();
+    timeout(10 * SECOND, blocks.recv()).await.unwrap().unwrap();
+    assert_ne!(election.stop(std::time::Duration::ZERO).await, Stopped::Clean);
+    free.send(()).unwrap();
+    let _ = node.shutdown(10 * SECOND).await;
 }

@@ -145,7 +145,7 @@ async fn the_end_of_any_link_above_the_work_ends_the_work_at_once() {
                 );
             } else {
                 // Back into the line, and in its turn again.
-                assert!(rival.stop(SECOND).await);
+                assert_eq!(rival.stop(SECOND).await, Stopped::Clean);
                 let again = leads(&election).await;
                 assert!(again > first);
             }

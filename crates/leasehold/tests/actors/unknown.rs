@@ -1,7 +1,7 @@
 //! Outcomes that nobody knows: lost answers, dropped futures, timeouts at the moment of success.
 
 use super::stage::{MS, SECOND, Stage, TTL, leads, until};
-use leasehold::{Node, Release, Term};
+use leasehold::{Node, Release, Stopped, Term};
 use leasehold_core::Verb;
 use leasehold_testkit::{Fault, Stepper};
 use std::{
@@ -175,7 +175,7 @@ async fn an_election_dropped_at_any_moment_leaves_nothing_held() {
                 for _ in 0..step {
                     tokio::task::yield_now().await;
                 }
-                assert!(election.stop(SECOND).await, "{fault:?} at step {step}");
+                assert_eq!(election.stop(SECOND).await, Stopped::Clean, "{fault:?} at step {step}");
             }
             assert_free_soon(&b, &format!("{fault:?} at step {step}")).await;
         }
@@ -210,9 +210,38 @@ async fn a_stop_in_the_middle_of_an_unsettled_attempt_undoes_it() {
         Some("a"),
         "held by nobody alive, as far as anybody knows"
     );
-    assert!(election.stop(SECOND).await);
+    assert_eq!(election.stop(SECOND).await, Stopped::Clean);
     assert_free_soon(&b, "stopped").await;
     drop(a);
+}
+
+/// A bid of which nobody knows whether it arrived is looked for again, and a shutdown does not wait long for that.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_looks_a_last_time_for_a_bid_that_was_lost() {
+    let stage = Stage::new();
+    let a = stage.node("a").await;
+    stage.faults.always(Verb::Acquire, Fault::LoseRequest);
+    let election = a.election("l").lead(|_| async { unreachable!("never granted") }).await.unwrap();
+    until("it has bid twice", || stage.faults.count(Verb::Acquire) == 2).await;
+    let begun = Instant::now();
+    assert_eq!(a.shutdown(5 * SECOND).await, Stopped::Clean);
+    let took = begun.elapsed();
+    assert!(took >= 250 * MS && took <= 260 * MS, "{took:?}");
+    assert!(stage.faults.count(Verb::Inspect) >= 2);
+    drop(election);
+}
+
+/// What is undone in the ordinary way costs no search: a bid whose answer is known is looked for once or twice.
+#[tokio::test(start_paused = true)]
+async fn an_undo_whose_bid_was_answered_costs_two_looks_at_most() {
+    let stage = Stage::new();
+    let a = stage.node("a").await;
+    stage.faults.always(Verb::Acquire, Fault::Slow(300 * MS));
+    let dropped = timeout(10 * MS, a.lease("l").hold(|_| pending::<()>())).await;
+    assert!(dropped.is_err());
+    sleep(10 * SECOND).await;
+    assert_eq!(stage.holder("l").await, None);
+    assert_eq!((stage.faults.count(Verb::Inspect), stage.faults.count(Verb::Release)), (2, 1));
 }
 
 /// A leader whose renewal's reply was lost goes on under the same fence.

@@ -1,7 +1,7 @@
 //! Waiters: woken by a release at once, and by the clock where no news comes.
 
 use super::stage::{MS, SECOND, Stage, TTL, leads};
-use leasehold::{Node, StoreErrorKind};
+use leasehold::{Node, Stopped, StoreErrorKind};
 use leasehold_core::Verb;
 use leasehold_testkit::{Fault, Faults, FaultyStore, faults::Mix};
 use std::{future::pending, sync::Arc, time::Duration};
@@ -110,7 +110,7 @@ async fn a_crash_costs_the_ttl_and_no_more() {
             // The first of the line is gone, and the watch has seen nothing for a minute.
             let second = b.election("l").lead(|_| async { pending().await }).await.unwrap();
             sleep(MS).await;
-            assert!(first.stop(SECOND).await);
+            assert_eq!(first.stop(SECOND).await, Stopped::Clean);
             second
         } else {
             first
@@ -134,7 +134,7 @@ async fn without_a_roster_and_without_letters_there_is_a_leader_all_the_same() {
         leads(&first).await;
         let second = b.election("l").lead(|_| async { pending().await }).await.unwrap();
         sleep(SECOND).await;
-        assert!(first.stop(SECOND).await);
+        assert_eq!(first.stop(SECOND).await, Stopped::Clean);
         timeout(SECOND, leads(&second)).await.expect("woken by the release");
     }
 }
@@ -154,7 +154,7 @@ async fn without_a_roster_candidates_do_not_all_bid_at_once() {
     }
     sleep(SECOND).await;
     let bids = stage.faults.count(Verb::Acquire);
-    assert!(first.stop(SECOND).await);
+    assert_eq!(first.stop(SECOND).await, Stopped::Clean);
     sleep(SECOND).await;
     assert_eq!(waiting.iter().filter(|election| election.leading().is_some()).count(), 1);
     let bids = stage.faults.count(Verb::Acquire) - bids;

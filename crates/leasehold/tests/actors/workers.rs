@@ -115,7 +115,7 @@ async fn a_worker_that_hangs_in_its_start_is_dropped_there() {
             stage.force("l").await;
             rests(&election).await;
         } else {
-            assert!(election.stop(SECOND).await);
+            assert_eq!(election.stop(SECOND).await, Stopped::Clean);
         }
         assert_eq!(log.count("overrun"), 0);
         assert_eq!(stage.holder("l").await, None);

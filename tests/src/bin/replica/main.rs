@@ -11,7 +11,7 @@ mod work;
 use cast::{Cast, Mode};
 use clap::Parser as _;
 use duties::{Duties, ProcessOrder};
-use leasehold::{BoxError, Node, Stopped, shutdown};
+use leasehold::{BoxError, Node, Stopped, shutdown::Signals};
 use leasehold_tests::What;
 use std::{process::ExitCode, sync::Arc};
 use tokio::{
@@ -89,6 +89,7 @@ async fn live(
         builder = builder.renew_on(runtime);
     }
     let node = builder.start().await?;
+    let mut signals = Signals::install()?;
     voice.say(None, What::Ready);
     let mut owner = Some(match cast.mode {
         Mode::Elect => tokio::spawn(elect(node.clone(), duties.clone())),
@@ -96,10 +97,7 @@ async fn live(
     });
     loop {
         tokio::select! {
-            signalled = shutdown::signalled() => {
-                signalled?;
-                break;
-            }
+            () = signals.wait() => break,
             ended = ended(&mut owner) => ended?,
             order = orders.recv() => match order {
                 Some(ProcessOrder::Abandon) => {
