@@ -143,6 +143,10 @@ async fn the_end_of_any_link_above_the_work_ends_the_work_at_once() {
                     timeout(SECOND, election.standings().next()).await.unwrap().is_none(),
                     "the stream ends"
                 );
+                if name == "root" {
+                    timeout(SECOND, a.stopped()).await.expect("whatever ended it");
+                    assert_eq!(a.shutdown(SECOND).await, Stopped::Killed, "nothing was released");
+                }
             } else {
                 // Back into the line, and in its turn again.
                 assert_eq!(rival.stop(SECOND).await, Stopped::Clean);
