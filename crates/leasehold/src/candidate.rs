@@ -71,6 +71,8 @@ pub(crate) struct Candidate<M: ractor::Message> {
     campaign: Campaign,
     /// The attempt whose fate we answer for.
     attempt: Option<AttemptId>,
+    /// The context of the last bid that was answered.
+    acquired_in: TraceContext,
     enlisted: bool,
     timer: Option<AbortHandle>,
     begun: Moment,
@@ -90,8 +92,19 @@ impl<M: ractor::Message> Candidate<M> {
         });
         ctx.events.tell(&manner.name, None, Happening::Campaigning);
         let begun = ctx.now();
-        let mut candidate =
-            Self { ctx, me, wrap, manner, id, campaign, attempt: None, enlisted: false, timer: None, begun };
+        let mut candidate = Self {
+            ctx,
+            me,
+            wrap,
+            manner,
+            id,
+            campaign,
+            attempt: None,
+            acquired_in: TraceContext::NONE,
+            enlisted: false,
+            timer: None,
+            begun,
+        };
         let _ = candidate.perform(todo);
         candidate
     }
@@ -99,7 +112,8 @@ impl<M: ractor::Message> Candidate<M> {
     pub(crate) fn on(&mut self, msg: CampaignMsg) -> Option<Verdict> {
         let event = match msg {
             CampaignMsg::Wake => Event::Wake,
-            CampaignMsg::Answered(Acquired { sent, answer }) => {
+            CampaignMsg::Answered(Acquired { sent, answer, trace }) => {
+                self.acquired_in = trace;
                 let answer = match answer {
                     Acquire::Granted(granted) => Answer::Granted(granted),
                     Acquire::Held(held) => Answer::Held(held),
@@ -209,7 +223,7 @@ impl<M: ractor::Message> Candidate<M> {
             },
         );
         let grant = Keeper::new(claim, trusted_until, self.ctx.clock.clone());
-        let trace = self.manner.trace.clone();
+        let trace = std::mem::take(&mut self.acquired_in);
         let (clock, app) = (self.ctx.clock.clone(), self.ctx.app.clone());
         Win { sent, remaining, scope: Arc::new(Scope::new(grant, predecessor, inherited, trace, clock, app)) }
     }

@@ -13,7 +13,7 @@ use crate::{reply::Reply, telemetry::Traces};
 use desk::Desk;
 use leasehold_core::{
     Acquire, AttemptId, Bid, Claim, Clock, LeaseName, LeaseRecord, Moment, Parting, Release, Renew, Renewal,
-    SharedStore, StoreError,
+    SharedStore, StoreError, TraceContext,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::{sync::Arc, time::Duration};
@@ -23,6 +23,8 @@ use std::{sync::Arc, time::Duration};
 pub(crate) struct Acquired {
     pub(crate) sent: Moment,
     pub(crate) answer: Acquire,
+    /// Where it was asked: the acquire's own context, which everything later in the term belongs or links to.
+    pub(crate) trace: TraceContext,
 }
 
 #[derive(Debug)]

@@ -46,7 +46,6 @@ pub(crate) enum ElectionMsg {
         within: Duration,
         reason: Arc<str>,
         /// Where it was asked for.
-        #[allow(dead_code, reason = "read with the message, until a holder takes it too")]
         trace: TraceContext,
     },
     /// Give the present term up, and end.
@@ -55,7 +54,6 @@ pub(crate) enum ElectionMsg {
         by: Arc<str>,
         reason: Arc<str>,
         /// Where it was asked for.
-        #[allow(dead_code, reason = "read with the message, until a holder takes it too")]
         trace: TraceContext,
     },
 }
@@ -158,17 +156,19 @@ impl Actor for ElectionActor {
                     s.campaign(&me);
                 }
             }
-            ElectionMsg::StepDown { within, reason, trace: _ } => {
+            ElectionMsg::StepDown { within, reason, trace } => {
                 if let Phase::Leading(holder) = &s.phase {
                     s.stepped_down = true;
                     let by = s.args.ctx.replica.as_str().into();
-                    let _ = holder.cast(HolderMsg::Leave { within, by, reason });
+                    let _ = holder.cast(HolderMsg::Leave { within, by, reason, trace });
                 }
             }
-            ElectionMsg::Stop { within, by, reason, trace: _ } => {
+            ElectionMsg::Stop { within, by, reason, trace } => {
                 s.stopping = true;
                 match &s.phase {
-                    Phase::Leading(holder) => drop(holder.cast(HolderMsg::Leave { within, by, reason })),
+                    Phase::Leading(holder) => {
+                        drop(holder.cast(HolderMsg::Leave { within, by, reason, trace }));
+                    }
                     Phase::Campaigning(_) | Phase::Resting => {
                         s.phase = Phase::Resting;
                         me.stop(None);

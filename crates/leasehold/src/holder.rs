@@ -22,7 +22,7 @@ pub(crate) use settings::{HolderArgs, Settings};
 
 use crate::{ended::ended, event::WorkerOutcome, renewer::Renewer, worker::Notice};
 use book::Book;
-use leasehold_core::{Release, Standing};
+use leasehold_core::{Release, Standing, TraceContext};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use stage::Stage;
 use std::{fmt, sync::Arc, time::Duration};
@@ -52,7 +52,7 @@ pub(crate) enum HolderMsg {
     /// A task of the term panicked.
     TaskPanicked { message: Arc<str> },
     /// Give the lease up: quiesce the worker, join it, release.
-    Leave { within: Duration, by: Arc<str>, reason: Arc<str> },
+    Leave { within: Duration, by: Arc<str>, reason: Arc<str>, trace: TraceContext },
     /// The worker's time to quiesce is over.
     QuiesceOver,
     /// The worker should have been joined by now.
@@ -98,7 +98,7 @@ impl Actor for LeaseHolder {
             HolderMsg::WorkerEnded(outcome) => book.worker_ended(outcome),
             HolderMsg::WorkerJoined { not_started } => book.worker_joined(not_started),
             HolderMsg::TaskPanicked { message } => book.task_panicked(message),
-            HolderMsg::Leave { within, by, reason } => book.leave(within, by, reason),
+            HolderMsg::Leave { within, by, reason, trace } => book.leave(within, by, reason, trace),
             HolderMsg::QuiesceOver => book.quiesce_over(),
             HolderMsg::Overrun => book.overrun(),
             HolderMsg::Released(answer) => book.released(answer),

@@ -12,7 +12,9 @@ use crate::{
     terms::{Terms, terms_setters},
     worker::TaskCrew,
 };
-use leasehold_core::{Fence, LeaseName, Lost, LostCause, NameError, Release, campaign::Patience};
+use leasehold_core::{
+    Fence, LeaseName, Lost, LostCause, NameError, Release, TraceContext, campaign::Patience,
+};
 use ractor::ActorRef;
 use seeker::{Found, Seeker, SeekerArgs, SeekerMsg};
 use std::{
@@ -210,5 +212,5 @@ impl Drop for Leaving {
 fn leave(holder: &ActorRef<HolderMsg>) {
     let by = "its caller".into();
     let reason = "the future that waited for the work was dropped".into();
-    let _ = holder.cast(HolderMsg::Leave { within: ABANDONED_WITHIN, by, reason });
+    let _ = holder.cast(HolderMsg::Leave { within: ABANDONED_WITHIN, by, reason, trace: TraceContext::NONE });
 }

@@ -93,9 +93,8 @@ async fn a_loss_is_linked_to_the_acquire_of_its_term() {
     let linked = notebook.linked.lock().unwrap();
     let (_, to) =
         linked.iter().find(|(span, _)| *span == "lease.lost").expect("the loss is a span of its own");
-    let adopted = notebook.adopted.lock().unwrap();
-    let (_, asked_in) = adopted.iter().find(|(span, _)| *span == "lease.acquire").unwrap();
-    assert_eq!(to, asked_in, "linked to the trace in which its lease was asked for");
+    let record = store.inspect(&"l".try_into().unwrap()).await.unwrap();
+    assert_eq!(*to, record.predecessor.ended().unwrap().trace, "linked to the acquire, as the record has it");
 }
 
 /// An election lives for months: what called for it is the cause of its first campaign only.

@@ -96,7 +96,7 @@ impl Desk {
                 }
                 let _ = me.cast(ClerkMsg::AcquireDone {
                     attempt: sent_bid.attempt,
-                    acquired: Acquired { sent, answer },
+                    acquired: Acquired { sent, answer, trace: sent_bid.trace },
                 });
             }
             .instrument(span),

@@ -13,7 +13,7 @@ use crate::{
     term::Scope,
     worker::Notice,
 };
-use leasehold_core::{Claim, Fence, LostCause, Moment, Standing};
+use leasehold_core::{Claim, Fence, LostCause, Moment, Standing, TraceContext};
 use ractor::{ActorRef, RpcReplyPort};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, task::AbortHandle, time::Instant};
@@ -35,6 +35,8 @@ pub(crate) struct Book {
     quiesce_until: Option<Instant>,
     renewed_once: bool,
     last_called: bool,
+    // Where it was asked that the term be given up: the release belongs there.
+    leaving_in: TraceContext,
     begun: Moment,
     // Why the term is over, once that is decided.
     cause: Option<LostCause>,
@@ -66,6 +68,7 @@ impl Book {
             quiesce_until: None,
             renewed_once: false,
             last_called: false,
+            leaving_in: TraceContext::NONE,
             begun: args.ctx.now(),
             cause: None,
             outcome: None,
@@ -142,7 +145,10 @@ impl Book {
         }
     }
 
-    pub(super) fn leave(&mut self, within: Duration, by: Arc<str>, reason: Arc<str>) {
+    pub(super) fn leave(&mut self, within: Duration, by: Arc<str>, reason: Arc<str>, trace: TraceContext) {
+        if self.leaving_in == TraceContext::NONE {
+            self.leaving_in = trace;
+        }
         match self.stage {
             Stage::Leading => self.quiesce(within, by, reason),
             // Asked again: the shorter time counts.

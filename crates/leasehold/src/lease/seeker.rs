@@ -10,7 +10,7 @@ use crate::{
     standing::StandingFeed,
     worker::Crew,
 };
-use leasehold_core::campaign::Defeat;
+use leasehold_core::{TraceContext, campaign::Defeat};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -113,7 +113,7 @@ async fn hand_over(args: SeekerArgs, win: Win) {
     };
     let leave = |holder: &ActorRef<HolderMsg>, within| {
         let (by, reason) = ("its node".into(), "the node is shutting down".into());
-        let _ = holder.cast(HolderMsg::Leave { within, by, reason });
+        let _ = holder.cast(HolderMsg::Leave { within, by, reason, trace: TraceContext::NONE });
     };
     let Ok(holder) = node.enrol(LeaseHolder, args, leave).await else {
         // A node that is shutting down starts no holder: nobody will use the claim (I7).

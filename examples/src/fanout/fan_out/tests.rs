@@ -2,7 +2,7 @@ use super::*;
 use crate::fanout::{
     directory::Directory, endpoint::Endpoint, event::Stamped, feed::Feed, gate::Gate, journal::Told, upstream,
 };
-use leasehold::{AttemptId, Claim, Fence, LeaseName, ManualClock, Moment, ReplicaId};
+use leasehold::{AttemptId, Claim, Fence, Keeper, LeaseName, ManualClock, Moment, ReplicaId};
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
 
@@ -48,7 +48,7 @@ impl Troupe {
             attempt: AttemptId::random(),
             fence: Fence::new(fence).unwrap(),
         };
-        Mandate::new(claim, Moment::from_nanos(u64::MAX), Arc::new(self.clock.clone()))
+        Keeper::new(claim, Moment::from_nanos(u64::MAX), Arc::new(self.clock.clone())).grant().clone()
     }
 
     fn lead(&self, me: &str, fence: u64) -> tokio::task::JoinHandle<Result<(), LaneEnd>> {

@@ -8,7 +8,7 @@ use crate::{
     reply::Reply,
     telemetry,
 };
-use leasehold_core::{LostCause, Note, Parting, Release, Standing};
+use leasehold_core::{LostCause, Note, Parting, Release, Standing, TraceContext};
 use std::sync::atomic::Ordering;
 
 impl Book {
@@ -26,7 +26,9 @@ impl Book {
             return;
         }
         // Also after a loss: if the claim still stands in the store it serves nobody any more. If not, this is a no-op.
-        let parting = Parting { heir: None, note: self.note(), trace: self.scope.acquired_in.clone() };
+        let asked = [&self.leaving_in, &self.scope.acquired_in];
+        let trace = asked.into_iter().find(|t| **t != TraceContext::NONE).cloned().unwrap_or_default();
+        let parting = Parting { heir: None, note: self.note(), trace };
         let me = self.me.clone();
         let message = ClerkMsg::Release {
             claim: self.claim().clone(),
