@@ -90,10 +90,10 @@ async fn a_loss_is_linked_to_the_acquire_of_its_term() {
         tokio::join!(node.lease("l").hold(|_| std::future::pending::<()>()), forced).0
     };
     assert!(work.instrument(asked).await.is_err());
+    let record = store.inspect(&"l".try_into().unwrap()).await.unwrap();
     let linked = notebook.linked.lock().unwrap();
     let (_, to) =
         linked.iter().find(|(span, _)| *span == "lease.lost").expect("the loss is a span of its own");
-    let record = store.inspect(&"l".try_into().unwrap()).await.unwrap();
     assert_eq!(*to, record.predecessor.ended().unwrap().trace, "linked to the acquire, as the record has it");
 }
 
