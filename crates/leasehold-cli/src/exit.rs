@@ -79,7 +79,7 @@ pub(crate) const OF_ELECT: &str = "\
 Exit status:
     0  ended by INT, TERM, HUP or QUIT, after the command had ended and the lease was released
    64  usage: the command line was wrong, nothing was started
-   69  the store could not be reached at the start
+   69  the store could not be reached at the start, or can never be used as it is
    70  internal error
    75  not elected in time, with --wait or --try (--conflict-exit-code)
    76  the lease was lost while the last term was ending (--lost-exit-code)
@@ -90,9 +90,10 @@ Exit status:
 pub(crate) const OF_FENCE_CHECK: &str = "\
 Exit status:
     0  the token is accepted; with a command: the command's own status
-   64  usage: the command line was wrong
+   64  usage: the command line was wrong, or the lease has never issued this token
    69  the store could not be reached
    70  internal error
+   75  another command held the gate, with --wait or --try (--conflict-exit-code)
    77  stale: a higher token was seen before
   126  the command cannot be executed
   127  the command was not found";

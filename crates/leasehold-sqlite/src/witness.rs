@@ -28,8 +28,8 @@ pub(crate) struct Witness {
     name: String,
     path: PathBuf,
     // Opened close-on-exec, so that programs started by this process do not keep the lock; opened for writing, so
-    // that the kernel tells watchers when it is closed.
-    _locked: File,
+    // that the kernel tells watchers when it is closed. Taken out only to be leaked.
+    locked: Option<File>,
 }
 
 /// What a witness file says of its process.
@@ -58,7 +58,7 @@ impl Witness {
         let name = format!("{id}.{inode}");
         let path = place.witnesses.join(&name);
         std::fs::rename(&fresh, &path).map_err(Fault::file(&path))?;
-        Ok(Self { name, path, _locked: file })
+        Ok(Self { name, path, locked: Some(file) })
     }
 
     /// The name by which claims refer to it.
@@ -70,7 +70,13 @@ impl Witness {
 impl Drop for Witness {
     fn drop(&mut self) {
         // Before the lock falls, or the end of this store would look like a crash.
-        drop(std::fs::remove_file(&self.path));
+        match std::fs::remove_file(&self.path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            // The directory became read-only, say. While the file stands its lock must not fall, for this process lives
+            // on: the operating system takes the lock with the process.
+            Err(_) => std::mem::forget(self.locked.take()),
+        }
     }
 }
 
@@ -132,4 +138,26 @@ pub(crate) fn stopped(place: &Place) -> Vec<String> {
         }
     }
     finished.into_iter().filter(|name| pulse(place, name) == Pulse::Stopped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A living process whose store is closed must not look crashed because a directory has become read-only.
+    #[test]
+    fn a_witness_that_cannot_be_removed_keeps_its_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::resolve(&dir.path().join("leases.db")).unwrap();
+        let witness = Witness::appear(&place).unwrap();
+        // What stands at its path now, no removal of a file takes away, not even root's.
+        let (path, aside) = (witness.path.clone(), dir.path().join("aside"));
+        std::fs::rename(&path, &aside).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        drop(witness);
+        assert!(
+            File::open(&aside).unwrap().try_lock_shared().is_err(),
+            "its lock stands as long as the process"
+        );
+    }
 }

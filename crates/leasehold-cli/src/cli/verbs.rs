@@ -118,6 +118,15 @@ pub struct FenceCheck {
     /// The lease that issued the token.
     #[arg(long, value_name = "NAME", env = "LEASEHOLD_NAME", value_parser = |name: &str| LeaseName::new(name))]
     pub lease: LeaseName,
+    /// How long to wait for the gate while another command holds it [default: for ever].
+    #[arg(long, value_name = "DUR", requires = "command", value_parser = duration::span, allow_hyphen_values = true)]
+    pub wait: Option<Duration>,
+    /// Do not wait: end with status 75 if another command holds the gate.
+    #[arg(long = "try", requires = "command", conflicts_with = "wait")]
+    pub try_once: bool,
+    /// The exit status when the gate was not got in time.
+    #[arg(long, value_name = "N", requires = "command", default_value_t = exit::Exit::NOT_ACQUIRED)]
+    pub conflict_exit_code: u8,
     /// A command to run while the gate of the resource is held, after `--`.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,

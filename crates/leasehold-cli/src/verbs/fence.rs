@@ -12,8 +12,10 @@ use crate::{
     signals::Signals,
 };
 use leasehold::Admit;
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{convert::Infallible, future::pending, io::IsTerminal, pin::pin, time::Duration};
 
+/// Time for a gate that is free: a store asks a few times within it.
+const AT_ONCE: Duration = Duration::from_millis(250);
 /// How long what a command leaves behind may take to follow it.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -37,6 +39,17 @@ pub(super) async fn check(check: FenceCheck, common: Common) -> Result<Exit, Exi
     Ok(exit)
 }
 
+/// Tells a person at a terminal what the program is waiting for, after a while.
+async fn patience(check: &FenceCheck) {
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    if std::io::stderr().is_terminal() {
+        say::note(format_args!(
+            "waiting for the gate of resource {}, which another command holds",
+            check.resource
+        ));
+    }
+}
+
 async fn admit(check: &FenceCheck, session: &Session) -> Result<Exit, Exit> {
     let asked = async { Ok(session.store.admit(&check.resource, &check.lease, check.token).await) };
     Ok(match session.ask(asked).await? {
@@ -53,11 +66,31 @@ async fn behind_gate(
     reaper: &Reaper,
     signals: &mut Signals,
 ) -> Exit {
-    let gate = tokio::select! {
-        biased;
-        // The queue may be long, and is no failure of the store: it is waited in for as long as nobody says otherwise.
-        gate = session.store.hold_gate(&check.resource, &check.lease, check.token) => gate,
-        signal = signals.next_end() => return Exit::Signalled(signal.as_raw()),
+    // The queue may be long, and is no failure of the store: it is waited in for as long as nobody says otherwise.
+    let at_most = if check.try_once { Some(AT_ONCE) } else { check.wait };
+    let too_late = async {
+        match at_most {
+            Some(at_most) => tokio::time::sleep(at_most).await,
+            None => pending().await,
+        }
+    };
+    let gate = {
+        let gate = session.store.hold_gate(&check.resource, &check.lease, check.token);
+        tokio::pin!(gate, too_late);
+        let mut patience = pin!(patience(check));
+        let mut patient = true;
+        loop {
+            tokio::select! {
+                biased;
+                gate = &mut gate => break gate,
+                signal = signals.next_end() => return Exit::Signalled(signal.as_raw()),
+                () = &mut too_late => {
+                    say::note(format_args!("the gate of resource {} is held by another command", check.resource));
+                    return Exit::NotAcquired(check.conflict_exit_code);
+                }
+                () = &mut patience, if patient => patient = false,
+            }
+        }
     };
     let _open_at_the_end = match gate {
         Ok(guard) => guard,

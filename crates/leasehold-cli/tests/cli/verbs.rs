@@ -152,6 +152,13 @@ fn the_command_behind_a_gate_keeps_others_out_and_is_of_the_same_lease() {
     let mut second = Running::start(
         store.leasehold(["fence", "check", "door", "1", "--lease", JOB, "--", "sh", "-c", &second]),
     );
+    // Whoever does not want to wait is told so.
+    for (how, code) in [(&["--try"][..], 75), (&["--wait=50ms", "--conflict-exit-code=9"], 9)] {
+        let mut busy = store.leasehold(["fence", "check", "door", "1", "--lease", JOB]);
+        let (status, stdout, stderr) = output(busy.args(how).args(["--", "echo", "must not run"]));
+        assert_eq!((status, &*stdout), (code, ""), "{how:?}");
+        assert!(stderr.contains("gate of resource door"), "{stderr}");
+    }
     // It waits at the gate: it can be asked to end there, and has not run.
     let mut impatient =
         Running::start(store.leasehold(["fence", "check", "door", "1", "--lease", JOB, "--", "true"]));
