@@ -200,8 +200,7 @@ impl Campaign {
         match answer {
             Answer::Granted(granted) => {
                 self.seen(granted.claim.fence);
-                let trust = granted.remaining.min(self.timing.ttl()).saturating_sub(self.timing.margin());
-                if now < sent.after(trust) {
+                if now < self.timing.trusted_until(sent, granted.remaining) {
                     self.phase = Phase::Over;
                     todo.push(Action::Won { sent, granted });
                 } else {

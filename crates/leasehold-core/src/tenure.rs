@@ -145,7 +145,7 @@ impl Tenure {
             over: false,
         };
         let mut todo = Vec::new();
-        let until = tenure.worth(sent, remaining);
+        let until = timing.trusted_until(sent, remaining);
         if now < until {
             tenure.renewed(until, remaining, &mut todo);
         } else {
@@ -203,7 +203,7 @@ impl Tenure {
                     // Also an answer to an attempt that was given up: the store did renew it, counted from its sending.
                     // But one that adds nothing is old news, and ends no trouble that began since.
                     Answer::Renewed { remaining } => {
-                        let until = self.worth(sent, remaining);
+                        let until = self.timing.trusted_until(sent, remaining);
                         if current || until > self.trusted_until {
                             self.next_attempt = self.next_attempt.max(sent.after(self.timing.renew_every()));
                             self.retry.reset();
@@ -217,11 +217,6 @@ impl Tenure {
                 }
             }
         }
-    }
-
-    /// Until when a success may be trusted whose request was sent at `sent`.
-    fn worth(&self, sent: Moment, remaining: Duration) -> Moment {
-        sent.after(remaining.min(self.timing.ttl()).saturating_sub(self.timing.margin()))
     }
 
     fn renewed(&mut self, until: Moment, remaining: Duration, todo: &mut Vec<Action>) {

@@ -1,5 +1,6 @@
 //! The durations of a lease and the triangle between them.
 
+use crate::Moment;
 use std::time::Duration;
 
 /// The shortest time to live. Below it the ordinary scheduling delays of an operating system decide who leads.
@@ -179,6 +180,13 @@ impl Timing {
     #[must_use]
     pub const fn grace(&self) -> Duration {
         self.grace
+    }
+
+    /// Until when a claim may be trusted whose request was *sent* at `sent`, and of which the store says that `remaining`
+    /// is left: counted from the sending, for never more than was asked for, and less the margin.
+    #[must_use]
+    pub fn trusted_until(&self, sent: Moment, remaining: Duration) -> Moment {
+        sent.after(remaining.min(self.ttl).saturating_sub(self.margin))
     }
 
     /// How long a claim may be trusted, counted from the moment its request was *sent*: ttl − margin.

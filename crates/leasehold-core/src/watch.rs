@@ -49,6 +49,7 @@ pub struct Watch {
 pub struct WatchFeed {
     desk: Arc<Desk>,
     // Counts the feeds: when the last is gone the watch ends.
+    #[allow(dead_code, reason = "held for its drop")]
     alive: Arc<FeedAlive>,
 }
 
@@ -153,7 +154,6 @@ impl WatchFeed {
     /// Whether nobody reads any more: the store should end the subscription.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        let _ = &self.alive;
         self.desk.pile().reader_gone
     }
 }

@@ -210,8 +210,7 @@ impl<M: ractor::Message> Candidate<M> {
         // From here on the holder answers for the attempt.
         self.attempt = None;
         let Granted { claim, remaining, predecessor, inherited } = granted;
-        let timing = self.manner.timing;
-        let trusted_until = sent.after(remaining.min(timing.ttl()).saturating_sub(timing.margin()));
+        let trusted_until = self.manner.timing.trusted_until(sent, remaining);
         let now = self.ctx.now();
         self.ctx.events.tell(
             &claim.name,

@@ -7,8 +7,6 @@
 mod desk;
 mod settle;
 
-pub(crate) use desk::bounded;
-
 use crate::{reply::Reply, telemetry::Traces};
 use desk::Desk;
 use leasehold_core::{

@@ -31,6 +31,7 @@
 //! * [`shutdown`]: ending in order on a signal.
 //! * [`leasehold_core`], re-exported: the words, the machines, and the contract of a store.
 
+mod calls;
 mod candidate;
 mod clerk;
 mod connect;

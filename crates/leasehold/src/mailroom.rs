@@ -3,8 +3,8 @@
 mod presence;
 
 use crate::{
-    clerk::bounded,
-    reply::{OnDrop, Reply},
+    calls::{Calls, bounded},
+    reply::Reply,
     seed, telemetry,
 };
 use leasehold_core::{
@@ -13,7 +13,7 @@ use leasehold_core::{
 use presence::{Presence, Ranked};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::{collections::HashMap, time::Duration};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 
 pub(crate) use presence::Ranked as RankedEar;
 
@@ -49,8 +49,7 @@ pub(crate) struct Room {
     me: ActorRef<MailroomMsg>,
     store: SharedStore,
     present: HashMap<AttemptId, Presence>,
-    tasks: JoinSet<()>,
-    under_way: usize,
+    calls: Calls,
     reader: AbortHandle,
     closing: Vec<Reply<()>>,
 }
@@ -71,8 +70,7 @@ impl Actor for Mailroom {
             me,
             store: args.store,
             present: HashMap::new(),
-            tasks: JoinSet::new(),
-            under_way: 0,
+            calls: Calls::default(),
             reader,
             closing: Vec::new(),
         })
@@ -143,19 +141,17 @@ impl Room {
     }
 
     fn task(&mut self, call: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-        self.under_way += 1;
         let me = self.me.clone();
-        let ended = OnDrop(move || drop(me.cast(MailroomMsg::TaskEnded)));
-        self.tasks.spawn(async move {
-            let _ended = ended;
-            call.await;
-        })
+        self.calls.start(call, move || drop(me.cast(MailroomMsg::TaskEnded)))
     }
 
     fn task_ended(&mut self) {
-        self.under_way -= 1;
-        while self.tasks.try_join_next().is_some() {}
-        if self.under_way == 0 {
+        self.calls.one_ended();
+        self.tidy();
+    }
+
+    fn tidy(&mut self) {
+        if self.calls.are_over() {
             self.closing.drain(..).for_each(|done| done.send(()));
         }
     }
@@ -165,16 +161,13 @@ impl Room {
         for id in self.present.keys().copied().collect::<Vec<_>>() {
             self.withdraw(id);
         }
-        if self.under_way == 0 {
-            done.send(());
-        } else {
-            self.closing.push(done);
-        }
+        self.closing.push(done);
+        self.tidy();
     }
 
     fn end(&mut self) {
         self.reader.abort();
-        self.tasks.abort_all();
+        self.calls.abort();
     }
 }
 

@@ -37,6 +37,7 @@ pub struct Standings {
 pub(crate) struct StandingFeed {
     line: Arc<Line>,
     // The stream ends with the last feed.
+    #[allow(dead_code, reason = "held for its drop")]
     alive: Arc<Alive>,
 }
 
@@ -96,7 +97,6 @@ impl Standings {
 
 impl StandingFeed {
     pub(crate) fn tell(&self, fence: Fence, standing: Standing) {
-        let _ = &self.alive;
         let mut queue = self.line.queue();
         let same_term = queue
             .waiting

@@ -1,6 +1,6 @@
 //! The watcher subscribes to leases, once a name for the whole process, and tells whoever waits.
 
-use crate::{clerk::bounded, reply::Reply, seed, telemetry};
+use crate::{calls::bounded, reply::Reply, seed, telemetry};
 use leasehold_core::{
     LeaseName, LeaseRecord, LeaseState, Scope, SharedStore, Sighting, StoreError, Verb, Watch,
     backoff::Backoff,

@@ -5,16 +5,17 @@ use super::{
     settle::{self, Absence},
 };
 use crate::{
-    reply::{OnDrop, Reply},
+    calls::{Calls, Fault, bounded},
+    reply::Reply,
     telemetry::Traces,
 };
 use leasehold_core::{
     Acquire, AttemptId, Bid, Claim, Clock, LeaseName, LeaseRecord, Parting, Release, Renew, Renewal,
-    SharedStore, StoreError, StoreErrorKind, Verb,
+    SharedStore, StoreError, Verb,
 };
 use ractor::ActorRef;
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::{sync::watch, task::JoinSet, time::timeout};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::sync::watch;
 use tracing::Instrument;
 
 /// How many renewals go in one call.
@@ -26,9 +27,7 @@ pub(crate) struct Desk {
     pub(super) store: SharedStore,
     clock: Arc<dyn Clock>,
     traces: Traces,
-    tasks: JoinSet<()>,
-    // Counted by hand: a task that said it ended may not have been reaped yet, and one that did not may be the last.
-    under_way: usize,
+    calls: Calls,
     bids: HashMap<AttemptId, Bidding>,
     due: Vec<Due>,
     closing: Vec<Reply<()>>,
@@ -55,8 +54,7 @@ impl Desk {
             store: args.store,
             clock: args.clock,
             traces: args.traces,
-            tasks: JoinSet::new(),
-            under_way: 0,
+            calls: Calls::default(),
             bids: HashMap::new(),
             due: Vec::new(),
             closing: Vec::new(),
@@ -231,23 +229,17 @@ impl Desk {
     fn task(&mut self, call: impl Future<Output = ()> + Send + 'static) {
         // Their number needs no bound of its own: a lease has one bid, one renewal or one release under way, and each
         // ends by its caller's time.
-        self.under_way += 1;
         let me = self.me.clone();
-        let ended = OnDrop(move || drop(me.cast(ClerkMsg::TaskEnded)));
-        self.tasks.spawn(async move {
-            let _ended = ended;
-            call.await;
-        });
+        self.calls.start(call, move || drop(me.cast(ClerkMsg::TaskEnded)));
     }
 
     pub(super) fn task_ended(&mut self) {
-        self.under_way -= 1;
-        while self.tasks.try_join_next().is_some() {}
+        self.calls.one_ended();
         self.tidy();
     }
 
     fn tidy(&mut self) {
-        if self.under_way == 0 && self.bids.is_empty() && self.due.is_empty() {
+        if self.calls.are_over() && self.bids.is_empty() && self.due.is_empty() {
             self.closing.drain(..).for_each(|done| done.send(()));
         }
     }
@@ -259,45 +251,6 @@ impl Desk {
     }
 
     pub(super) fn abort(&mut self) {
-        self.tasks.abort_all();
-    }
-}
-
-/// Why a call to the store gave no answer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Fault {
-    Silent(Duration),
-    Panicked,
-}
-
-impl Fault {
-    pub(crate) fn error(self, verb: Verb, store: &dyn leasehold_core::Store) -> StoreError {
-        let kind = match self {
-            Self::Silent(within) => StoreErrorKind::TimedOut(within),
-            Self::Panicked => StoreErrorKind::Other,
-        };
-        let error = StoreError::new(kind, verb, store.address());
-        match self {
-            Self::Silent(_) => error,
-            Self::Panicked => error.because(StorePanicked),
-        }
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the store's code panicked, or broke its contract; this is a bug in it")]
-struct StorePanicked;
-
-/// One call, bounded in time, with a panic of the store's code caught: the renewer must get its answer.
-pub(crate) async fn bounded<T, F>(within: Duration, call: impl FnOnce() -> F) -> Result<T, Fault>
-where
-    F: Future<Output = T>,
-{
-    // The call is made inside: a store may panic before it has made its future.
-    let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(async { call().await }));
-    match timeout(within, caught).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(_)) => Err(Fault::Panicked),
-        Err(_) => Err(Fault::Silent(within)),
+        self.calls.abort();
     }
 }

@@ -3,8 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::desk::bounded;
-use crate::{seed, telemetry};
+use crate::{calls::bounded, seed, telemetry};
 use leasehold_core::{
     AttemptId, Claim, LeaseName, NotHolder, Parting, Predecessor, Release, Retry, Store, StoreError, Verb,
     backoff::Backoff,
