@@ -1,11 +1,13 @@
 //! What every test here needs: a store with faults, nodes on it, and a log of what they tell.
 
 use leasehold::{
-    Election, Event, Fence, Happening, LeaseName, LeaseStore, MemoryStore, Node, Position, SharedStore, Term,
-    TokioClock, WorkerOutcome,
+    BoxError, Election, Event, Fence, Happening, LeaseName, LeaseStore, MemoryStore, Node, Position,
+    SharedStore, Term, TokioClock, WorkerOutcome,
 };
 use leasehold_testkit::{Faults, FaultyStore};
 use std::{
+    future::pending,
+    pin::Pin,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -131,6 +133,9 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("not within a minute: {what}");
 }
 
+/// The future of work that has no end.
+pub(crate) type Endless = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+
 /// Notes when it was dropped, and whether its term could still be trusted then.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Grave(Arc<Mutex<Vec<(Instant, bool)>>>);
@@ -144,6 +149,18 @@ impl Grave {
     /// Something to be kept in work that is not shown its term.
     pub(crate) fn mark(self) -> Mark {
         Mark(self)
+    }
+
+    /// Work without an end, for each term, that leaves a mark when it is dropped.
+    pub(crate) fn work(&self) -> impl Fn(Term) -> Endless + Send + Sync + 'static {
+        let grave = self.clone();
+        move |_| {
+            let gone = grave.clone().mark();
+            Box::pin(async move {
+                let _gone = gone;
+                pending().await
+            })
+        }
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -176,16 +176,7 @@ async fn a_panicking_renewer_ends_its_worker_and_not_the_election() {
     let clock = Brittle(TokioClock::new(), breaks.clone());
     let node = Node::builder(stage.store.clone()).clock(Arc::new(clock)).start().await.unwrap();
     let grave = Grave::default();
-    let election = node.election("l").lead({
-        let grave = grave.clone();
-        move |_| {
-            let gone = grave.clone().mark();
-            async move {
-                let _gone = gone;
-                pending().await
-            }
-        }
-    });
+    let election = node.election("l").lead(grave.work());
     let election = election.await.unwrap();
     let first = leads(&election).await;
     sleep(MS).await;
@@ -288,16 +279,7 @@ async fn a_dropped_node_ends_the_work_of_its_last_election() {
     let stage = Stage::new();
     let (a, log) = stage.told("a").await;
     let grave = Grave::default();
-    let election = a.election("l").lead({
-        let grave = grave.clone();
-        move |_| {
-            let gone = grave.clone().mark();
-            async move {
-                let _gone = gone;
-                pending().await
-            }
-        }
-    });
+    let election = a.election("l").lead(grave.work());
     let election = election.await.unwrap();
     leads(&election).await;
     drop((a, election));
