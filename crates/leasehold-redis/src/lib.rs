@@ -1,0 +1,25 @@
+//! Leases of leasehold in Redis and Valkey: one server, Sentinel or Cluster.
+//!
+//! What it promises and what not is in `docs/semantics/redis.md`.
+//!
+//! # Map
+//! ```text
+//! store ── RedisStore: the traits of leasehold-core; asks one link
+//! ├─ acquire, renew, release, look    what is asked about a lease, each one script (scripts/*.lua)
+//! │  └─ record                        a lease as it stands in Redis, written and read
+//! ├─ roster, mail, gate               what else a store keeps
+//! ├─ watch, witness ─ hearing         what is heard: one subscription connection a process
+//! ├─ fenced                           writes of users behind a fence, one script each
+//! ├─ diagnose                         what in the server's settings endangers leases
+//! └─ link                             asks the server that is in charge now; heals itself
+//!    ├─ script, keys                  one constant script; names of keys and channels
+//!    └─ config, error
+//! ```
+
+mod config;
+mod error;
+mod keys;
+mod link;
+mod script;
+
+pub use config::Config;

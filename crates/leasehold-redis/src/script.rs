@@ -1,0 +1,76 @@
+//! One constant script, and a call of it.
+
+use redis::{Cmd, ToRedisArgs};
+use std::sync::LazyLock;
+
+/// A Lua script whose text never changes: values come in as KEYS and ARGV only.
+#[derive(Debug)]
+pub(crate) struct Script {
+    /// For errors and traces.
+    pub(crate) name: &'static str,
+    text: &'static str,
+    sha: LazyLock<String>,
+}
+
+/// A script of `scripts/`, by its name there.
+macro_rules! script {
+    ($name:literal) => {
+        $crate::script::Script::new($name, include_str!(concat!("scripts/", $name, ".lua")), || {
+            redis::Script::new(include_str!(concat!("scripts/", $name, ".lua"))).get_hash().to_owned()
+        })
+    };
+}
+pub(crate) use script;
+
+impl Script {
+    pub(crate) const fn new(name: &'static str, text: &'static str, sha: fn() -> String) -> Self {
+        Self { name, text, sha: LazyLock::new(sha) }
+    }
+}
+
+/// A call of a script, ready to be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    script: &'static Script,
+    /// `EVALSHA sha numkeys key… arg…`.
+    cmd: Cmd,
+}
+
+impl Call {
+    /// All keys have the same hash tag; a Cluster routes by the first.
+    pub(crate) fn new(script: &'static Script, keys: &[impl ToRedisArgs]) -> Self {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(&*script.sha).arg(keys.len());
+        for key in keys {
+            cmd.arg(key);
+        }
+        Self { script, cmd }
+    }
+
+    #[must_use]
+    pub(crate) fn arg(mut self, arg: impl ToRedisArgs) -> Self {
+        self.cmd.arg(arg);
+        self
+    }
+
+    pub(crate) const fn script(&self) -> &'static Script {
+        self.script
+    }
+
+    /// For a server that has the script.
+    pub(crate) const fn short(&self) -> &Cmd {
+        &self.cmd
+    }
+
+    /// For one that has not: the text goes along, so that nothing can come between loading and running it.
+    pub(crate) fn full(&self) -> Cmd {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(self.script.text);
+        for arg in self.cmd.args_iter().skip(2) {
+            if let redis::Arg::Simple(bytes) = arg {
+                cmd.arg(bytes);
+            }
+        }
+        cmd
+    }
+}
