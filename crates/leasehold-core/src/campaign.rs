@@ -14,7 +14,8 @@
 //! of the roster acts at once and the others follow one step apart, so N waiters make O(1) requests a vacancy.
 
 use crate::{
-    Fence, Granted, Held, LeaseRecord, LeaseState, Moment, ReplicaId, Retry, StoreError, Timing,
+    Fence, Granted, Held, LeaseRecord, LeaseState, Moment, ReplicaId, Retry, StoreError, StoreErrorKind,
+    Timing,
     backoff::Backoff,
 };
 use std::time::Duration;
@@ -235,6 +236,10 @@ impl Campaign {
                     self.enlisted = true;
                     todo.push(Action::Enlist);
                 }
+            }
+            // The attempt was granted once and its term is over: nothing of it is left to settle.
+            Answer::Refused(error) if *error.kind() == StoreErrorKind::SpentAttempt => {
+                self.obstructed(now, error, false, todo);
             }
             // Certainly nothing was done *by this request*. What an earlier one of the same attempt did stays unknown,
             // and a fresh bid would find our own claim in its way (I7).

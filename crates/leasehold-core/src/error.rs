@@ -80,6 +80,17 @@ pub enum StoreErrorKind {
         /// The resource it was presented to.
         resource: crate::ResourceName,
     },
+    /// An acquire came with the attempt id of a term that has ended: a request that was on its way for too long, or was
+    /// sent twice. It is never granted again; a new acquisition needs a new attempt id.
+    #[error("the term of this attempt has already ended; ask again with a new attempt id")]
+    SpentAttempt,
+    /// The claim was made with a crash witness, and the store cannot see the witness of this process now, so it does not
+    /// extend the claim. The store connects its witness again by itself.
+    #[error("the store does not see the crash witness of this process; it is being connected again")]
+    Unwitnessed,
+    /// The store refuses to write for a reason that its operator must mend; it says which.
+    #[error("the store takes no writes ({0}); mend that, or name another store")]
+    NotWriting(Arc<str>),
     /// The configuration cannot work.
     #[error("{0}")]
     Config(Arc<str>),
@@ -208,8 +219,12 @@ impl StoreError {
             StoreErrorKind::Unreachable
             | StoreErrorKind::TimedOut(_)
             | StoreErrorKind::Locked(_)
+            | StoreErrorKind::Unwitnessed
+            // With another attempt id.
+            | StoreErrorKind::SpentAttempt
             | StoreErrorKind::Other => Retry::Soon,
             StoreErrorKind::ReadOnly
+            | StoreErrorKind::NotWriting(_)
             | StoreErrorKind::Full
             | StoreErrorKind::Denied
             | StoreErrorKind::Corrupt { .. }

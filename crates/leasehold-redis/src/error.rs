@@ -1,8 +1,8 @@
 //! What went wrong on the way to a store error: raw faults, and what they are called outside.
 
 use leasehold_core::{LeaseName, StoreError, StoreErrorKind, Verb};
-use redis::RedisError;
-use std::sync::Arc;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+use std::{sync::Arc, time::Duration};
 
 /// A fault as it was met, before it is known for which verb and lease.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -10,6 +10,9 @@ pub(crate) enum Fault {
     /// The client or the server said so.
     #[error(transparent)]
     Redis(#[from] RedisError),
+    /// Nothing came within the time that a server has.
+    #[error("no answer within {0:?}")]
+    Silence(Duration),
     /// We say so.
     #[error(transparent)]
     Known(#[from] StoreErrorKind),
@@ -23,10 +26,53 @@ pub(crate) struct Failure {
     pub(crate) perhaps_done: bool,
 }
 
-impl<F: Into<Fault>> From<F> for Failure {
-    fn from(fault: F) -> Self {
-        Self { fault: fault.into(), perhaps_done: false }
+/// Nothing was changed.
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self { fault, perhaps_done: false }
     }
+}
+
+impl From<StoreErrorKind> for Failure {
+    fn from(kind: StoreErrorKind) -> Self {
+        Fault::Known(kind).into()
+    }
+}
+
+/// An error that answers a request: one from the server refused it whole, since each script writes last of all it
+/// does; any other leaves open whether the server had it.
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        let refused = error.code().is_some() || error.is_connection_refusal();
+        Self { perhaps_done: !refused, fault: Fault::Redis(error) }
+    }
+}
+
+impl Failure {
+    pub(crate) const fn is_unwitnessed(&self) -> bool {
+        matches!(self.fault, Fault::Known(StoreErrorKind::Unwitnessed))
+    }
+}
+
+/// What an error means for the connection it came over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is as good as before.
+    Keep,
+    /// It leads to a server that is gone, silent, or not in charge any more: look for the one that is.
+    GiveUp,
+}
+
+/// What an error means for its connection.
+pub(crate) fn verdict(error: &RedisError) -> Verdict {
+    let demoted = [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown, ServerErrorKind::BusyLoading]
+        .map(ErrorKind::from)
+        .contains(&error.kind());
+    // With a changed password old connections live on, and new ones say clearly what is wrong.
+    let stranger = matches!(error.code(), Some("NOAUTH" | "NOREPLICAS" | "MISCONF"));
+    let broken = error.is_io_error() || error.is_timeout() || error.is_connection_dropped();
+    let unreadable = error.kind() == ErrorKind::Parse;
+    if (demoted || broken || unreadable) && !stranger { Verdict::GiveUp } else { Verdict::Keep }
 }
 
 impl Fault {
@@ -42,14 +88,65 @@ impl Fault {
 
     /// The fault as the outside knows it.
     pub(crate) fn told(self, store: &Arc<str>, verb: Verb, lease: Option<&LeaseName>) -> StoreError {
-        let kind = match &self {
-            Self::Known(kind) => kind.clone(),
-            Self::Redis(_) => StoreErrorKind::Other,
-        };
-        let mut error = StoreError::new(kind, verb, store.clone());
+        let mut error = StoreError::new(self.kind(), verb, store.clone());
         if let Some(lease) = lease {
             error = error.on(lease);
         }
-        if matches!(self, Self::Known(_)) { error } else { error.because(self) }
+        match self {
+            Self::Redis(cause) => error.because(cause),
+            Self::Known(_) | Self::Silence(_) => error,
+        }
+    }
+
+    fn kind(&self) -> StoreErrorKind {
+        match self {
+            Self::Known(kind) => kind.clone(),
+            Self::Silence(waited) => StoreErrorKind::TimedOut(*waited),
+            Self::Redis(error) => redis_kind(error),
+        }
+    }
+}
+
+fn redis_kind(error: &RedisError) -> StoreErrorKind {
+    let said = || -> Arc<str> {
+        let code = error.code().unwrap_or_default();
+        format!("{code} {}", error.detail().unwrap_or_default()).trim().into()
+    };
+    match error.code() {
+        Some("OOM") => return StoreErrorKind::Full,
+        Some("MISCONF" | "NOREPLICAS" | "NOGOODSLAVE") => return StoreErrorKind::NotWriting(said()),
+        Some("READONLY") => return StoreErrorKind::ReadOnly,
+        Some("NOAUTH" | "WRONGPASS" | "NOPERM") => return StoreErrorKind::Denied,
+        Some("LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "BUSY" | "UNKILLABLE") => {
+            return StoreErrorKind::Unreachable;
+        }
+        Some("MOVED" | "ASK") => {
+            return StoreErrorKind::Config(
+                "this server belongs to a Cluster: write redis+cluster:// and the hosts of it".into(),
+            );
+        }
+        Some("CROSSSLOT") => {
+            return StoreErrorKind::Config("the keys of one lease are in different slots of the Cluster".into());
+        }
+        Some("WRONGTYPE") => {
+            return StoreErrorKind::Corrupt {
+                key: "a key of this lease".into(),
+                problem: "it holds another kind of value".into(),
+            };
+        }
+        _ => {}
+    }
+    match error.kind() {
+        ErrorKind::AuthenticationFailed => StoreErrorKind::Denied,
+        ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported | ErrorKind::EmptySentinelList => {
+            StoreErrorKind::Config(error.to_string().into())
+        }
+        ErrorKind::MasterNameNotFoundBySentinel | ErrorKind::ClusterConnectionNotFound => {
+            StoreErrorKind::Unreachable
+        }
+        _ if error.is_io_error() || error.is_connection_dropped() || error.is_timeout() => {
+            StoreErrorKind::Unreachable
+        }
+        _ => StoreErrorKind::Other,
     }
 }

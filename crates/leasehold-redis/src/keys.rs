@@ -71,6 +71,11 @@ impl Keys {
         self.pattern(":fence")
     }
 
+    /// The pattern of all claims, for SCAN.
+    pub(crate) fn every_claim(&self) -> String {
+        self.pattern(":claim")
+    }
+
     /// The lease of a key or channel that ends with `suffix`, such as `:fence`.
     pub(crate) fn lease_of(&self, key: &[u8], suffix: &str) -> Option<LeaseName> {
         let tag = key.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b"{")?;
@@ -97,6 +102,16 @@ impl Keys {
     }
 }
 
+/// The Cluster's slot of a key: CRC16 of its hash tag, or of the whole key if it has none.
+pub(crate) fn slot(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|&b| b == b'{').and_then(|open| {
+        let rest = &key[open + 1..];
+        let close = rest.iter().position(|&b| b == b'}').filter(|&close| close > 0)?;
+        Some(&rest[..close])
+    });
+    crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % 16_384
+}
+
 fn encode(name: &str) -> String {
     utf8_percent_encode(name, TAG).to_string()
 }
@@ -104,6 +119,13 @@ fn encode(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_are_those_of_the_cluster_specification() {
+        assert_eq!(slot(b"123456789"), 0x31C3);
+        assert_eq!(slot(b"foo{bar}{zap}"), slot(b"bar"));
+        assert_ne!(slot(b"foo{}{bar}"), slot(b"bar"));
+    }
 
     #[test]
     fn names_with_braces_share_no_key_and_come_back() {

@@ -1,70 +1,326 @@
-//! Asks the server that is in charge now.
+//! Asks the server that is in charge now, and finds it again when it has changed.
+//!
+//! ```text
+//! call ─► way() ─► the connection, if there is one ──────────────► answer
+//!              └─► else one caller makes it, the others wait ─┘
+//!   an error that says that the connection is no good (error::verdict) removes it: the next call makes another one
+//! ```
+//!
+//! Between two attempts to connect lies a back-off with jitter, so that the replicas of a service do not come back all at
+//! once. Nobody waits longer than it and one attempt take.
+
+mod route;
+mod way;
 
 use crate::{
-    config::Config,
-    error::{Failure, Fault},
+    config::{Config, Target, Wait},
+    error::{Failure, Fault, Verdict, verdict},
     keys::Keys,
     script::Call,
 };
-use redis::{Cmd, Value, aio::MultiplexedConnection};
-use std::sync::Arc;
+use leasehold_core::backoff::Backoff;
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use route::Route;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use way::Way;
 
-/// The way to the servers of one store. Shared; every method may be called by many tasks at once, and every future
-/// may be dropped.
-#[derive(Debug, Clone)]
+/// The first and the longest pause between two attempts to connect.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
+/// How many scripts go to a server in one go.
+const PIPELINE: usize = 256;
+
+/// The way to the servers of one store. Cheap to clone. Any number of tasks may call at once, and drop their calls.
+#[derive(Clone)]
 pub(crate) struct Link {
-    connection: MultiplexedConnection,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     config: Config,
     keys: Keys,
     address: Arc<str>,
+    route: Route,
+    // A std mutex: held to look and to set, never over an await.
+    present: Mutex<Present>,
+    /// Held by whoever connects.
+    connecting: tokio::sync::Mutex<Backoff>,
+    /// For requests that keep a connection waiting.
+    patient: tokio::sync::Mutex<Option<Way>>,
+}
+
+#[derive(Default)]
+struct Present {
+    way: Option<Way>,
+    /// Counts the connections, so that an old one's error does not remove a new one.
+    number: u64,
+    /// Counts the attempts that failed, and keeps the last failure for those who waited for it.
+    failures: u64,
+    failure: Option<Fault>,
 }
 
 impl Link {
     /// Connects.
     pub(crate) async fn open(config: &Config) -> Result<Self, Fault> {
-        let connection = config.client.get_multiplexed_async_connection().await?;
-        let address = "redis://…".into();
-        Ok(Self { connection, config: config.clone(), keys: Keys::new(&*config.prefix), address })
+        let address = config.address();
+        let route = Route::new(config)?;
+        let seed = u64::from(std::process::id()) ^ Arc::as_ptr(&address).cast::<u8>() as u64;
+        let shared = Shared {
+            config: config.clone(),
+            keys: Keys::new(config.prefix.clone()),
+            address,
+            route,
+            present: Mutex::default(),
+            connecting: tokio::sync::Mutex::new(Backoff::new(PAUSES.0, PAUSES.1, seed)),
+            patient: tokio::sync::Mutex::default(),
+        };
+        let link = Self { shared: Arc::new(shared) };
+        link.way().await?;
+        Ok(link)
     }
 
     /// The store's address without secrets.
-    pub(crate) const fn address(&self) -> &Arc<str> {
-        &self.address
+    pub(crate) fn address(&self) -> &Arc<str> {
+        &self.shared.address
     }
 
-    pub(crate) const fn keys(&self) -> &Keys {
-        &self.keys
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.shared.keys
     }
 
-    /// Runs one script. An error reply of the script is a [`Failure`] with nothing done.
+    pub(crate) fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// Whether keys are spread over several servers.
+    pub(crate) fn is_sharded(&self) -> bool {
+        matches!(self.shared.config.target, Target::Cluster(_))
+    }
+
+    /// Runs one script. What the server refuses is a failure with nothing done.
     pub(crate) async fn call(&self, call: &Call) -> Result<Value, Failure> {
-        let mut connection = self.connection.clone();
-        match call.short().query_async(&mut connection).await {
-            Err(error) if error.kind() == redis::ServerErrorKind::NoScript.into() => {
-                Ok(call.full().query_async(&mut connection).await?)
-            }
-            answer => Ok(answer?),
+        self.retrying(call.is_repeatable(), async |way| run(way, call).await).await
+    }
+
+    /// Runs one script that changes something and then waits until `wait.replicas` replicas have it: the answer, and how
+    /// many have it. On a connection of its own, for the server lets everything behind it wait as well.
+    pub(crate) async fn call_then_wait(&self, call: &Call, wait: Wait) -> Result<(Value, u64), Failure> {
+        let mut slot = self.shared.patient.lock().await;
+        let mut way = match slot.take() {
+            Some(way) => way,
+            None => self.shared.route.connect(&self.shared.config).await?,
+        };
+        let answer = way.run_then_wait(call, wait).await;
+        match &answer {
+            Err(error) if verdict(error) == Verdict::GiveUp => self.shared.give_up(None),
+            _ => *slot = Some(way),
         }
+        Ok(answer?)
     }
 
     /// Runs many scripts, in one round trip to each server that is concerned; the answers are in the order of the
     /// calls. Each is atomic for itself.
     pub(crate) async fn calls(&self, calls: &[Call]) -> Vec<Result<Value, Failure>> {
-        futures_util::future::join_all(calls.iter().map(|call| self.call(call))).await
+        let mut answers = Vec::with_capacity(calls.len());
+        for calls in calls.chunks(PIPELINE) {
+            match calls {
+                [call] => answers.push(self.call(call).await),
+                calls => answers.extend(self.pipeline(calls).await),
+            }
+        }
+        answers
     }
 
-    /// Runs a command that changes nothing.
+    async fn pipeline(&self, calls: &[Call]) -> Vec<Result<Value, Failure>> {
+        let repeatable = calls.iter().all(Call::is_repeatable);
+        let sent = self.retrying(repeatable, async |way| way.pipeline(calls).await).await;
+        let values = match sent {
+            Ok(values) => values,
+            Err(failure) => return vec![Err(failure); calls.len()],
+        };
+        let mut answers = Vec::with_capacity(calls.len());
+        for (call, value) in calls.iter().zip(values) {
+            answers.push(match value.extract_error() {
+                Ok(value) => Ok(value),
+                // The server lost its scripts, or never had them: one by one it gets them again.
+                Err(error) if is_no_script(&error) => self.call(call).await,
+                Err(error) => {
+                    if verdict(&error) == Verdict::GiveUp {
+                        self.shared.give_up(None);
+                    }
+                    Err(error.into())
+                }
+            });
+        }
+        answers
+    }
+
+    /// Runs a command that changes nothing, on the server in charge, or any of a Cluster.
     pub(crate) async fn ask(&self, cmd: &Cmd) -> Result<Value, Failure> {
-        Ok(cmd.query_async(&mut self.connection.clone()).await?)
+        self.retrying(true, async |way| way.ask(cmd).await).await
     }
 
     /// Runs a command that changes nothing on every server in charge: one, or in a Cluster all primaries.
     pub(crate) async fn ask_each(&self, cmd: &Cmd) -> Result<Vec<Value>, Failure> {
-        Ok(vec![self.ask(cmd).await?])
+        if !self.is_sharded() {
+            return Ok(vec![self.ask(cmd).await?]);
+        }
+        let mut values = Vec::new();
+        for client in self.primaries().await? {
+            let mut way = Way::to(&client, &self.shared.config).await?;
+            values.push(way.ask(cmd).await?);
+        }
+        Ok(values)
     }
 
-    /// A connection of its own for what is heard, to a server in charge; ends when that server or the way to it does.
+    /// All keys of a pattern, on every server in charge, in no order, perhaps some twice.
+    pub(crate) async fn scan(&self, pattern: &str, step: usize) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut keys = Vec::new();
+        if self.is_sharded() {
+            for client in self.primaries().await? {
+                let mut way = Way::to(&client, &self.shared.config).await?;
+                way::scan(&mut way, pattern, step, &mut keys).await?;
+            }
+        } else {
+            let (mut way, _) = self.way().await?;
+            way::scan(&mut way, pattern, step, &mut keys).await?;
+        }
+        Ok(keys)
+    }
+
+    /// A connection of its own for what is heard, to a server in charge; its stream ends when that server or the way to
+    /// it does.
     pub(crate) async fn ear(&self) -> Result<redis::aio::PubSub, Fault> {
-        Ok(self.config.client.get_async_pubsub().await?)
+        let client = self.shared.route.any(&self.shared.config).await?;
+        listen(&client, self.shared.config.connect_timeout).await
+    }
+
+    /// One such connection to every server in charge.
+    pub(crate) async fn ears(&self) -> Result<Vec<redis::aio::PubSub>, Failure> {
+        if !self.is_sharded() {
+            return Ok(vec![self.ear().await?]);
+        }
+        let mut ears = Vec::new();
+        for client in self.primaries().await? {
+            ears.push(listen(&client, self.shared.config.connect_timeout).await?);
+        }
+        Ok(ears)
+    }
+
+    async fn primaries(&self) -> Result<Vec<redis::Client>, Failure> {
+        let slots = self.ask(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+        Ok(route::primaries(&slots, &self.shared.config)?)
+    }
+
+    /// Does something on the way, and removes the way if it turns out to be no good. What may be done twice is tried
+    /// once more if the connection had ended: servers close idle connections, and nobody notices before the next
+    /// request.
+    async fn retrying<T>(
+        &self,
+        repeatable: bool,
+        mut work: impl AsyncFnMut(&mut Way) -> Result<T, RedisError>,
+    ) -> Result<T, Failure> {
+        let mut again = repeatable;
+        loop {
+            let (mut way, number) = self.way().await?;
+            let error = match work(&mut way).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            if verdict(&error) == Verdict::Keep {
+                return Err(error.into());
+            }
+            self.shared.give_up(Some(number));
+            if !(again && error.is_connection_dropped()) {
+                return Err(error.into());
+            }
+            again = false;
+        }
+    }
+
+    /// The connection to use, made if there is none.
+    async fn way(&self) -> Result<(Way, u64), Fault> {
+        let failures = {
+            let present = self.shared.present();
+            if let Some(way) = &present.way {
+                return Ok((way.clone(), present.number));
+            }
+            present.failures
+        };
+        let mut backoff = self.shared.connecting.lock().await;
+        {
+            let present = self.shared.present();
+            if let Some(way) = &present.way {
+                return Ok((way.clone(), present.number));
+            }
+            // Somebody tried while we waited, and we would only find the same.
+            if let Some(failure) = present.failure.as_ref().filter(|_| present.failures != failures) {
+                return Err(failure.clone());
+            }
+            if present.failures == 0 {
+                backoff.reset();
+            }
+        }
+        if failures > 0 {
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+        let made = self.shared.route.connect(&self.shared.config).await;
+        let mut present = self.shared.present();
+        match made {
+            Ok(way) => {
+                (present.failures, present.failure) = (0, None);
+                present.number += 1;
+                present.way = Some(way.clone());
+                Ok((way, present.number))
+            }
+            Err(fault) => {
+                present.failures += 1;
+                present.failure = Some(fault.clone());
+                Err(fault)
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn present(&self) -> MutexGuard<'_, Present> {
+        // Each change is one assignment, so that a panic leaves it whole.
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the way, or only the one of this number.
+    fn give_up(&self, number: Option<u64>) {
+        let mut present = self.present();
+        // A Cluster's connection looks for its servers itself.
+        if number.is_none_or(|number| number == present.number) && present.way.as_ref().is_some_and(|w| !w.heals()) {
+            present.way = None;
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Link({})", self.shared.address)
+    }
+}
+
+async fn run(way: &mut Way, call: &Call) -> Result<Value, RedisError> {
+    match way.ask(call.short()).await {
+        Err(error) if is_no_script(&error) => way.ask(&call.full()).await,
+        answer => answer,
+    }
+}
+
+fn is_no_script(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}
+
+async fn listen(client: &redis::Client, within: Duration) -> Result<redis::aio::PubSub, Fault> {
+    match tokio::time::timeout(within, client.get_async_pubsub()).await {
+        Ok(ear) => Ok(ear?),
+        Err(_) => Err(Fault::Silence(within)),
     }
 }

@@ -6,8 +6,6 @@ use std::sync::LazyLock;
 /// A Lua script whose text never changes: values come in as KEYS and ARGV only.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// For errors and traces.
-    pub(crate) name: &'static str,
     text: &'static str,
     sha: LazyLock<String>,
 }
@@ -15,7 +13,7 @@ pub(crate) struct Script {
 /// A script of `scripts/`, by its name there.
 macro_rules! script {
     ($name:literal) => {
-        $crate::script::Script::new($name, include_str!(concat!("scripts/", $name, ".lua")), || {
+        $crate::script::Script::new(include_str!(concat!("scripts/", $name, ".lua")), || {
             redis::Script::new(include_str!(concat!("scripts/", $name, ".lua"))).get_hash().to_owned()
         })
     };
@@ -23,8 +21,8 @@ macro_rules! script {
 pub(crate) use script;
 
 impl Script {
-    pub(crate) const fn new(name: &'static str, text: &'static str, sha: fn() -> String) -> Self {
-        Self { name, text, sha: LazyLock::new(sha) }
+    pub(crate) const fn new(text: &'static str, sha: fn() -> String) -> Self {
+        Self { text, sha: LazyLock::new(sha) }
     }
 }
 
@@ -34,6 +32,8 @@ pub(crate) struct Call {
     script: &'static Script,
     /// `EVALSHA sha numkeys key… arg…`.
     cmd: Cmd,
+    /// Whether doing it twice is the same as once.
+    repeatable: bool,
 }
 
 impl Call {
@@ -44,7 +44,7 @@ impl Call {
         for key in keys {
             cmd.arg(key);
         }
-        Self { script, cmd }
+        Self { script, cmd, repeatable: false }
     }
 
     #[must_use]
@@ -53,8 +53,23 @@ impl Call {
         self
     }
 
-    pub(crate) const fn script(&self) -> &'static Script {
-        self.script
+    /// Says that doing it twice is the same as once, so that it may be sent again when its fate is unknown.
+    #[must_use]
+    pub(crate) const fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
+    pub(crate) const fn is_repeatable(&self) -> bool {
+        self.repeatable
+    }
+
+    /// The key by which a Cluster routes it.
+    pub(crate) fn first_key(&self) -> &[u8] {
+        match self.cmd.args_iter().nth(3) {
+            Some(redis::Arg::Simple(key)) => key,
+            _ => &[],
+        }
     }
 
     /// For a server that has the script.

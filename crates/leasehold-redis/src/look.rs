@@ -1,0 +1,64 @@
+//! Looking at leases, which changes nothing.
+
+use crate::{
+    error::{Failure, Fault},
+    keys::Keys,
+    link::Link,
+    reply::{Reply, key_of},
+    script::{Call, Script, script},
+};
+use leasehold_core::{LeaseName, LeaseRecord};
+use redis::Value;
+use std::collections::BTreeSet;
+
+static INSPECT: Script = script!("inspect");
+
+/// How many keys a step of a SCAN looks at.
+const STEP: usize = 1_000;
+
+fn call(keys: &Keys, name: &LeaseName) -> Call {
+    Call::new(&INSPECT, &[keys.claim(name), keys.fence(name)]).repeatable()
+}
+
+/// The state of one lease, as `record` reads it.
+pub(crate) fn state(keys: &Keys, name: &LeaseName, value: Value) -> Result<Vec<u8>, Fault> {
+    match value {
+        Value::BulkString(state) => Ok(state),
+        other => {
+            let reply = Reply::new(other, key_of(keys, name));
+            let word = reply.word()?.to_owned();
+            Err(reply.reader().damage(format!("unexpected answer {word:?}")))
+        }
+    }
+}
+
+fn record(keys: &Keys, name: &LeaseName, value: Value) -> Result<LeaseRecord, Fault> {
+    let key = key_of(keys, name);
+    crate::record::Reader { key: &key }.record(name, &state(keys, name, value)?)
+}
+
+/// One lease.
+pub(crate) async fn one(link: &Link, name: &LeaseName) -> Result<LeaseRecord, Failure> {
+    let value = link.call(&call(link.keys(), name)).await?;
+    Ok(record(link.keys(), name, value)?)
+}
+
+/// Many leases, in one round trip to each server.
+pub(crate) async fn many(link: &Link, names: &[LeaseName]) -> Vec<Result<LeaseRecord, Failure>> {
+    let calls: Vec<Call> = names.iter().map(|name| call(link.keys(), name)).collect();
+    let values = link.calls(&calls).await;
+    names.iter().zip(values).map(|(name, value)| Ok(record(link.keys(), name, value?)?)).collect()
+}
+
+/// The names of all leases that begin with `prefix`, in order.
+pub(crate) async fn names(link: &Link, prefix: &str) -> Result<Vec<LeaseName>, Failure> {
+    let mut names = BTreeSet::new();
+    // A claim may have outlived its counter, which somebody removed: it is a lease all the same.
+    for (pattern, suffix) in [(link.keys().every_fence(), ":fence"), (link.keys().every_claim(), ":claim")] {
+        for key in link.scan(&pattern, STEP).await? {
+            let name = link.keys().lease_of(&key, suffix);
+            names.extend(name.filter(|name| name.as_str().starts_with(prefix)));
+        }
+    }
+    Ok(names.into_iter().collect())
+}

@@ -1,0 +1,62 @@
+//! Ending a claim: by its holder, or by force.
+
+use crate::{
+    acquire::millis,
+    error::{Failure, Fault},
+    keys::Keys,
+    record::{self, encode},
+    reply::{Reply, key_of},
+    script::{Call, Script, script},
+};
+use leasehold_core::{Claim, Force, LeaseName, Parting, Release, ReplicaId, memory::MAX_REASON_BYTES, timing::MAX_TTL};
+use redis::Value;
+
+static RELEASE: Script = script!("release");
+
+/// The request of a holder.
+pub(crate) fn call(keys: &Keys, claim: &Claim, parting: &Parting) -> Call {
+    let base = begin(keys, &claim.name, &record::claim_words(claim), &record::parting_words(parting));
+    let base = match &parting.heir {
+        // A window without end would lock everybody else out.
+        Some((heir, window)) => base.arg(encode(heir.as_str())).arg(millis((*window).min(MAX_TTL)).max(1)),
+        None => base.arg("").arg(0),
+    };
+    match &parting.note {
+        Some(note) => base.arg(1).arg(note.bytes()),
+        None => base.arg(0).arg(""),
+    }
+}
+
+/// The request of somebody else.
+pub(crate) fn force_call(keys: &Keys, name: &LeaseName, by: &ReplicaId, reason: &str) -> Result<Call, Fault> {
+    if reason.len() > MAX_REASON_BYTES {
+        let problem = format!("a reason has at most {MAX_REASON_BYTES} bytes, this one {}", reason.len());
+        return Err(Fault::config(problem));
+    }
+    Ok(begin(keys, name, "", &record::forced_words(by, reason)).arg("").arg(0).arg(0).arg(""))
+}
+
+fn begin(keys: &Keys, name: &LeaseName, expected: &str, fate: &str) -> Call {
+    Call::new(&RELEASE, &[keys.claim(name), keys.fence(name)]).arg(expected).arg(fate).arg(keys.events(name))
+}
+
+/// The answer to a holder.
+pub(crate) fn answer(keys: &Keys, claim: &Claim, value: Value) -> Result<Release, Failure> {
+    let reply = Reply::new(value, key_of(keys, &claim.name));
+    match reply.word()? {
+        "ended" => Ok(Release::Released),
+        "gone" => Ok(Release::NotHolder(reply.not_holder()?)),
+        other => Err(reply.reader().damage(format!("unexpected answer {other:?}")).into()),
+    }
+}
+
+/// The answer to somebody else.
+pub(crate) fn force_answer(keys: &Keys, name: &LeaseName, value: Value) -> Result<Force, Failure> {
+    let reply = Reply::new(value, key_of(keys, name));
+    let reader = reply.reader();
+    match reply.word()? {
+        "ended" => Ok(Force::Forced { fence: reader.fence(reply.text(1)?)?, replica: reader.replica(reply.text(2)?)? }),
+        "gone" => Ok(Force::Vacant),
+        other => Err(reader.damage(format!("unexpected answer {other:?}")).into()),
+    }
+}
