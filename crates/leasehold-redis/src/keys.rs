@@ -8,6 +8,7 @@
 //! leasehold:{NAME}:fence     hash, stays       the fence counter, and how the terms went
 //! leasehold:{NAME}:roster    hash, expires     who wants the lease
 //! leasehold:{NAME}:gate:R    string, stays     the highest fence that resource R has seen
+//! leasehold:{NAME}:door:R    string, expires   who goes through that gate just now
 //! leasehold:{NAME}:events    channel           each change of hands
 //! leasehold:{REPLICA}:mail   list, expires     letters; also the channel that says there are some
 //! leasehold:witness:NONCE    channel           subscribed as long as a process lives
@@ -47,6 +48,11 @@ impl Keys {
     /// Beside the lease, so that one script can compare with the counter.
     pub(crate) fn gate(&self, lease: &LeaseName, resource: &ResourceName) -> String {
         self.tagged(lease.as_str(), ":gate:") + &encode(resource.as_str())
+    }
+
+    /// What keeps writers apart at a gate.
+    pub(crate) fn door(&self, lease: &LeaseName, resource: &ResourceName) -> String {
+        self.tagged(lease.as_str(), ":door:") + &encode(resource.as_str())
     }
 
     pub(crate) fn events(&self, lease: &LeaseName) -> String {

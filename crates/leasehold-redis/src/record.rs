@@ -83,7 +83,7 @@ impl Reader<'_> {
         ReplicaId::new(text).map_err(|error| self.damage(error.to_string()))
     }
 
-    fn decoded(self, word: &str) -> Result<String, Fault> {
+    pub(crate) fn decoded(self, word: &str) -> Result<String, Fault> {
         let text = percent_decode_str(word).decode_utf8().map_err(|_| self.damage("a word is not UTF-8"))?;
         Ok(text.into_owned())
     }
