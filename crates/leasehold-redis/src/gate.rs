@@ -95,7 +95,6 @@ impl Door {
     async fn shut(self) -> Result<Shut, Failure> {
         let seed = self.owner.bytes().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
         let mut pause = Backoff::new(PAUSES.0, PAUSES.1, seed);
-        // Opens the door again if this future is dropped between the answer and the return.
         let (guard, dropped) = oneshot::channel();
         let guard = Shut(guard);
         let set = redis::cmd("SET")

@@ -16,10 +16,24 @@
 //!    └─ config, error
 //! ```
 
+mod acquire;
 mod config;
+mod diagnose;
 mod error;
+mod gate;
+mod hearing;
 mod keys;
 mod link;
+mod look;
+mod mail;
+mod record;
+mod release;
+mod renew;
+mod reply;
+mod roster;
 mod script;
+mod store;
+mod witness;
 
-pub use config::Config;
+pub use config::{Config, MAX_PATIENCE, MAX_PREFIX_BYTES};
+pub use store::RedisStore;

@@ -102,7 +102,14 @@ impl Link {
 
     /// Runs one script. What the server refuses is a failure with nothing done.
     pub(crate) async fn call(&self, call: &Call) -> Result<Value, Failure> {
-        self.retrying(call.is_repeatable(), async |way| run(way, call).await).await
+        let mut again = call.is_repeatable();
+        loop {
+            let (mut way, number) = self.way().await?;
+            match run(&mut way, call).await {
+                Ok(value) => return Ok(value),
+                Err(error) => self.judge(error, number, &mut again)?,
+            }
+        }
     }
 
     /// Runs one script that changes something and then waits until `wait.replicas` replicas have it: the answer, and how
@@ -135,9 +142,7 @@ impl Link {
     }
 
     async fn pipeline(&self, calls: &[Call]) -> Vec<Result<Value, Failure>> {
-        let repeatable = calls.iter().all(Call::is_repeatable);
-        let sent = self.retrying(repeatable, async |way| way.pipeline(calls).await).await;
-        let values = match sent {
+        let values = match self.sent(calls).await {
             Ok(values) => values,
             Err(failure) => return vec![Err(failure); calls.len()],
         };
@@ -158,9 +163,27 @@ impl Link {
         answers
     }
 
-    /// Runs a command that changes nothing, on the server in charge, or any of a Cluster.
+    async fn sent(&self, calls: &[Call]) -> Result<Vec<Value>, Failure> {
+        let mut again = calls.iter().all(Call::is_repeatable);
+        loop {
+            let (mut way, number) = self.way().await?;
+            match way.pipeline(calls).await {
+                Ok(values) => return Ok(values),
+                Err(error) => self.judge(error, number, &mut again)?,
+            }
+        }
+    }
+
+    /// Runs a command that may be run twice, on the server in charge, or any of a Cluster.
     pub(crate) async fn ask(&self, cmd: &Cmd) -> Result<Value, Failure> {
-        self.retrying(true, async |way| way.ask(cmd).await).await
+        let mut again = true;
+        loop {
+            let (mut way, number) = self.way().await?;
+            match way.ask(cmd).await {
+                Ok(value) => return Ok(value),
+                Err(error) => self.judge(error, number, &mut again)?,
+            }
+        }
     }
 
     /// Runs a command that changes nothing on every server in charge: one, or in a Cluster all primaries.
@@ -215,30 +238,16 @@ impl Link {
         Ok(route::primaries(&slots, &self.shared.config)?)
     }
 
-    /// Does something on the way, and removes the way if it turns out to be no good. What may be done twice is tried
-    /// once more if the connection had ended: servers close idle connections, and nobody notices before the next
-    /// request.
-    async fn retrying<T>(
-        &self,
-        repeatable: bool,
-        mut work: impl AsyncFnMut(&mut Way) -> Result<T, RedisError>,
-    ) -> Result<T, Failure> {
-        let mut again = repeatable;
-        loop {
-            let (mut way, number) = self.way().await?;
-            let error = match work(&mut way).await {
-                Ok(value) => return Ok(value),
-                Err(error) => error,
-            };
-            if verdict(&error) == Verdict::Keep {
-                return Err(error.into());
-            }
+    /// Removes a connection that turned out to be no good. `Ok` if the request is to be made again: once, if it may be,
+    /// and if the connection had ended. Servers close idle connections, and nobody notices before the next request.
+    fn judge(&self, error: RedisError, number: u64, again: &mut bool) -> Result<(), Failure> {
+        if verdict(&error) == Verdict::GiveUp {
             self.shared.give_up(Some(number));
-            if !(again && error.is_connection_dropped()) {
-                return Err(error.into());
+            if std::mem::take(again) && error.is_connection_dropped() {
+                return Ok(());
             }
-            again = false;
         }
+        Err(error.into())
     }
 
     /// The connection to use, made if there is none.

@@ -4,6 +4,7 @@ use crate::{
     error::{Failure, Fault},
     keys::Keys,
     link::Link,
+    record::{Reader, witness_of},
     reply::{Reply, key_of},
     script::{Call, Script, script},
 };
@@ -33,8 +34,34 @@ pub(crate) fn state(keys: &Keys, name: &LeaseName, value: Value) -> Result<Vec<u
 }
 
 fn record(keys: &Keys, name: &LeaseName, value: Value) -> Result<LeaseRecord, Fault> {
-    let key = key_of(keys, name);
-    crate::record::Reader { key: &key }.record(name, &state(keys, name, value)?)
+    Ok(Seen::new(keys, name, &state(keys, name, value)?)?.record)
+}
+
+/// A lease as it was seen, with what only this store knows of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) record: LeaseRecord,
+    /// The channel on which the holder's process is heard.
+    pub(crate) witness: Option<String>,
+}
+
+impl Seen {
+    /// From a state that a script answered or published.
+    pub(crate) fn new(keys: &Keys, name: &LeaseName, state: &[u8]) -> Result<Self, Fault> {
+        let key = key_of(keys, name);
+        let record = Reader { key: &key }.record(name, state)?;
+        Ok(Self { record, witness: witness_of(state).map(str::to_owned) })
+    }
+}
+
+/// Many leases, as [`Seen`], in one round trip to each server.
+pub(crate) async fn seen(link: &Link, names: &[LeaseName]) -> Vec<Result<Seen, Failure>> {
+    let calls: Vec<Call> = names.iter().map(|name| call(link.keys(), name)).collect();
+    let values = link.calls(&calls).await;
+    let one = |(name, value): (&LeaseName, Result<Value, Failure>)| {
+        Ok(Seen::new(link.keys(), name, &state(link.keys(), name, value?)?)?)
+    };
+    names.iter().zip(values).map(one).collect()
 }
 
 /// One lease.
@@ -45,9 +72,7 @@ pub(crate) async fn one(link: &Link, name: &LeaseName) -> Result<LeaseRecord, Fa
 
 /// Many leases, in one round trip to each server.
 pub(crate) async fn many(link: &Link, names: &[LeaseName]) -> Vec<Result<LeaseRecord, Failure>> {
-    let calls: Vec<Call> = names.iter().map(|name| call(link.keys(), name)).collect();
-    let values = link.calls(&calls).await;
-    names.iter().zip(values).map(|(name, value)| Ok(record(link.keys(), name, value?)?)).collect()
+    seen(link, names).await.into_iter().map(|seen| Ok(seen?.record)).collect()
 }
 
 /// The names of all leases that begin with `prefix`, in order.

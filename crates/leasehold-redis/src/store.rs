@@ -3,7 +3,7 @@
 use crate::{
     acquire, diagnose,
     config::Config,
-    error::{Failure, Fault},
+    error::Failure,
     gate,
     hearing::Hearing,
     link::Link,
@@ -12,9 +12,9 @@ use crate::{
 use leasehold_core::{
     Acquire, Admit, Bid, BoxFuture, Candidacy, Claim, Durability, Envelope, Fence, FenceGate, Finding, Force,
     GateGuard, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Parting, Reach, Release, Renew, Renewal,
-    ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch,
+    ReplicaId, ResourceName, Roster, Scope, StoreError, Traits, Verb, Watch,
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 /// Leases on a Redis or Valkey server, behind Sentinels, or in a Cluster.
 ///
