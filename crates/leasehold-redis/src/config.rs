@@ -72,6 +72,25 @@ pub(crate) struct Wait {
 }
 
 impl Config {
+    /// The schemes of the addresses that [`Self::parse`] reads.
+    pub const SCHEMES: &[&str] = &[
+        "redis",
+        "rediss",
+        "redis+unix",
+        "redis+sentinel",
+        "rediss+sentinel",
+        "redis+cluster",
+        "rediss+cluster",
+        "valkey",
+        "valkeys",
+        "valkey+unix",
+        "valkey+sentinel",
+        "valkeys+sentinel",
+        "valkey+cluster",
+        "valkeys+cluster",
+        "unix",
+    ];
+
     /// Reads an address; see [the crate](crate#addresses).
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::{
     acquire, diagnose,
-    config::Config,
+    config::{Config, Wait},
     error::Failure,
     gate,
     hearing::Hearing,
@@ -12,7 +12,7 @@ use crate::{
 use leasehold_core::{
     Acquire, Admit, Bid, BoxFuture, Candidacy, Claim, Durability, Envelope, Fence, FenceGate, Finding, Force,
     GateGuard, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Parting, Reach, Release, Renew, Renewal,
-    ReplicaId, ResourceName, Roster, Scope, StoreError, Traits, Verb, Watch,
+    ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch,
 };
 use std::{fmt, time::Duration};
 
@@ -62,8 +62,24 @@ impl RedisStore {
         acquire::check_ttl(bid.ttl)?;
         let witness = if bid.crash_witness { Some(self.hearing.witness().await?) } else { None };
         let call = acquire::call(self.link.keys(), bid, witness.as_deref());
-        let value = self.link.call(&call).await?;
-        acquire::answer(self.link.keys(), bid, value)
+        let Some(wait) = self.link.config().wait else {
+            return acquire::answer(self.link.keys(), bid, self.link.call(&call).await?);
+        };
+        let (value, replicas) = self.link.call_then_wait(&call, wait).await?;
+        match acquire::answer(self.link.keys(), bid, value)? {
+            Acquire::Granted(granted) if replicas < wait.replicas.into() => {
+                self.too_few(&granted.claim, wait, replicas).await
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// A grant that too few replicas have is none: it is given back, so that others need not wait for its end.
+    async fn too_few(&self, claim: &Claim, wait: Wait, replicas: u64) -> Result<Acquire, Failure> {
+        let problem = format!("{replicas} of {} replicas had the claim within {:?}", wait.replicas, wait.timeout);
+        let given_back = matches!(self.released(claim, &Parting::default()).await, Ok(Release::Released));
+        let fault = StoreErrorKind::NotWriting(problem.into()).into();
+        Err(Failure { fault, perhaps_done: !given_back })
     }
 
     async fn released(&self, claim: &Claim, parting: &Parting) -> Result<Release, Failure> {

@@ -14,6 +14,7 @@ pub mod history;
 #[cfg(unix)]
 pub mod process;
 #[cfg(unix)]
+pub mod redis;
 pub mod server;
 pub mod simulation;
 pub mod stepper;

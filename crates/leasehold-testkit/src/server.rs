@@ -3,27 +3,37 @@
 use crate::process::{Process, Signal};
 use std::{
     ffi::OsString,
-    io,
+    fmt, io,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
     time::Duration,
 };
 use tempfile::TempDir;
 
+/// The arguments of a server, given its directory and its port.
+pub type Args = Arc<dyn Fn(&Path, u16) -> Vec<OsString> + Send + Sync>;
+
 /// How to start a server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Recipe {
     /// The program: a name to be found on the path, or a path.
     pub program: PathBuf,
-    /// Its arguments, given its directory and its port.
-    pub args: fn(&Path, u16) -> Vec<OsString>,
+    /// Its arguments. What it reads may be written into its directory meanwhile.
+    pub args: Args,
     /// Variables to set.
     pub env: Vec<(OsString, OsString)>,
     /// When it is ready.
     pub ready: Ready,
     /// How long it may take to be ready, and to end when asked to.
     pub within: Duration,
+}
+
+impl fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recipe({}, ready: {:?})", self.program.display(), self.ready)
+    }
 }
 
 /// When a server is ready.

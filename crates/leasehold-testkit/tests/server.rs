@@ -9,7 +9,8 @@ use std::{
     ffi::OsString,
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -20,13 +21,13 @@ fn counter(ready: Ready) -> Recipe {
     let role = Process::role("role_of_a_counter");
     Recipe {
         program: role.get_program().into(),
-        args: |dir, port| {
+        args: Arc::new(|dir, port| {
             let mut args: Vec<OsString> =
                 Process::role("role_of_a_counter").get_args().map(Into::into).collect();
             // The harness takes no arguments of ours; it passes over filters that match nothing.
             args.extend([format!("port={port}").into(), format!("dir={}", dir.display()).into()]);
             args
-        },
+        }),
         env: role.get_envs().filter_map(|(key, value)| Some((key.into(), value?.into()))).collect(),
         ready,
         within: WITHIN,
@@ -111,9 +112,9 @@ async fn a_server_that_is_not_there_says_why() {
     let missing = Recipe { program: "leasehold-no-such-server".into(), ..counter(Ready::Port) };
     assert!(matches!(Server::start(missing).await, Err(StartError::NotInstalled(_))));
 
-    let sh = |script, within| Recipe {
+    let sh = |script: fn(&Path, u16) -> Vec<OsString>, within| Recipe {
         program: "/bin/sh".into(),
-        args: script,
+        args: Arc::new(script),
         within,
         ..counter(Ready::Line("never printed"))
     };

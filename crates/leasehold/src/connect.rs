@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// * `sqlite:PATH`: a file shared by the processes of one host; made, with its directory, if it is missing. Feature
 ///   `sqlite`, on by default.
 ///
+/// * `redis://…`, `rediss://…`, `redis+unix://…`, `redis+sentinel://…`, `redis+cluster://…`: servers shared by many hosts;
+///   see the crate `leasehold-redis`. Feature `redis`.
+///
 /// # Errors
 /// [`StoreError`], of the kind `Config` for an address that no compiled-in store understands. No error shows a
 /// password that the address may hold.
@@ -18,8 +21,17 @@ pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
         "memory" => Ok(Arc::new(MemoryStore::default())),
         #[cfg(feature = "sqlite")]
         "sqlite" => sqlite(url).await,
+        #[cfg(feature = "redis")]
+        _ if leasehold_redis::Config::SCHEMES.contains(&scheme) => {
+            Ok(Arc::new(leasehold_redis::RedisStore::open(url).await?))
+        }
         _ => {
-            let known = if cfg!(feature = "sqlite") { "memory:, sqlite:PATH" } else { "memory:" };
+            let known = [
+                Some("memory:"),
+                cfg!(feature = "sqlite").then_some("sqlite:PATH"),
+                cfg!(feature = "redis").then_some("redis://HOST:PORT/DB"),
+            ];
+            let known = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
             let problem = format!("the scheme `{scheme}:` is not known to this program; it knows {known}");
             Err(StoreError::new(StoreErrorKind::Config(problem.into()), Verb::Connect, format!("{scheme}:…")))
         }

@@ -1,0 +1,52 @@
+//! An authority of a test's own, and what it signed.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Files in PEM.
+#[derive(Debug, Clone)]
+pub struct Certificates {
+    /// Of the authority.
+    pub ca: PathBuf,
+    /// For a client.
+    pub client_cert: PathBuf,
+    /// Its key.
+    pub client_key: PathBuf,
+    pub(super) server_cert: PathBuf,
+    pub(super) server_key: PathBuf,
+}
+
+impl Certificates {
+    pub(super) fn in_dir(dir: &Path) -> Self {
+        Self {
+            ca: dir.join("ca.pem"),
+            client_cert: dir.join("client.pem"),
+            client_key: dir.join("client.key"),
+            server_cert: dir.join("server.pem"),
+            server_key: dir.join("server.key"),
+        }
+    }
+
+    /// Makes them.
+    pub(super) fn make(&self) {
+        // A test that cannot have certificates has failed; nothing here depends on anything outside of it.
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let authority = CertifiedIssuer::self_signed(authority, key).expect("an authority");
+        fs::write(&self.ca, authority.pem()).expect("a file");
+        for (cert, key) in [(&self.server_cert, &self.server_key), (&self.client_cert, &self.client_key)] {
+            let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+            let pair = KeyPair::generate().expect("a key");
+            let signed = CertificateParams::new(names)
+                .expect("names")
+                .signed_by(&pair, &authority)
+                .expect("a certificate");
+            fs::write(cert, signed.pem()).expect("a file");
+            fs::write(key, pair.serialize_pem()).expect("a file");
+        }
+    }
+}
