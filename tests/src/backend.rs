@@ -1,5 +1,6 @@
 //! The stores that several processes can share.
 
+use leasehold_testkit::redis::{Redis, RedisServer};
 use std::path::Path;
 
 /// A kind of store that several processes can share. `memory:` is none: each process would have its own.
@@ -7,14 +8,28 @@ use std::path::Path;
 pub enum Backend {
     /// A file of this host.
     Sqlite,
+    /// A Redis server.
+    Redis,
+}
+
+/// A fresh store, and what must run as long as it is used.
+#[derive(Debug)]
+pub(crate) struct Housing {
+    pub(crate) address: String,
+    pub(crate) redis: Option<RedisServer>,
 }
 
 impl Backend {
-    /// The address of a fresh store. What it needs on disk goes below `dir`.
-    #[must_use]
-    pub fn address(self, dir: &Path) -> String {
+    /// A fresh store. What it needs on disk goes below `dir`.
+    pub(crate) async fn house(self, dir: &Path) -> Housing {
         match self {
-            Self::Sqlite => format!("sqlite:{}", dir.join("leases.db").display()),
+            Self::Sqlite => {
+                Housing { address: format!("sqlite:{}", dir.join("leases.db").display()), redis: None }
+            }
+            Self::Redis => {
+                let server = Redis::new().start().await.unwrap_or_else(|error| panic!("{error}"));
+                Housing { address: server.url(), redis: Some(server) }
+            }
         }
     }
 }
@@ -30,6 +45,16 @@ macro_rules! on_every_store {
                 #[test]
                 fn $test() {
                     let site = $crate::Site::new($crate::Backend::Sqlite, env!("CARGO_BIN_EXE_replica"));
+                    super::$test(&site);
+                }
+            )*
+        }
+
+        mod redis {
+            $(
+                #[test]
+                fn $test() {
+                    let site = $crate::Site::new($crate::Backend::Redis, env!("CARGO_BIN_EXE_replica"));
                     super::$test(&site);
                 }
             )*

@@ -1,7 +1,8 @@
 //! One test's own store, and the replicas that meet there.
 
-use crate::{Backend, Casting, Deadline, FullDisk, WallClock};
+use crate::{Backend, Casting, Deadline, FullDisk, WallClock, backend::Housing};
 use leasehold::{BootClock, Clock, LeaseName, LeaseRecord, LeaseState, SharedStore};
+use leasehold_testkit::redis::RedisServer;
 use std::{
     cell::OnceCell,
     fmt,
@@ -20,6 +21,7 @@ const STORE_DIR: &str = "store";
 pub struct Site {
     // Dropped in this order: the store before the runtime that it needs, the directory last.
     store: OnceCell<SharedStore>,
+    redis: Option<RedisServer>,
     runtime: Runtime,
     address: String,
     program: &'static str,
@@ -73,18 +75,27 @@ impl Site {
     #[must_use]
     pub fn new(backend: Backend, program: &'static str) -> Self {
         let dir = TempDir::new().expect("a directory for the test");
-        let address = backend.address(&dir.path().join(STORE_DIR));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime for the test");
-        Self { store: OnceCell::new(), runtime, address, program, dir }
+        let Housing { address, redis } = runtime.block_on(backend.house(&dir.path().join(STORE_DIR)));
+        Self { store: OnceCell::new(), redis, runtime, address, program, dir }
     }
 
     /// A replica to be started here.
     pub fn replica(&self, id: &str) -> Casting {
         Casting::new(self.program, &self.address, id)
+    }
+
+    /// The server of the store.
+    ///
+    /// # Panics
+    /// If the store has none.
+    #[must_use]
+    pub fn redis(&self) -> &RedisServer {
+        self.redis.as_ref().expect("a store on a Redis server")
     }
 
     /// The test's directory.

@@ -26,6 +26,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
+use tokio::runtime::{Handle, Id};
 use way::Way;
 
 /// The first and the longest pause between two attempts to connect.
@@ -54,12 +55,28 @@ struct Shared {
 
 #[derive(Default)]
 struct Present {
-    way: Option<Way>,
+    /// A connection for each runtime that asks. The task that serves a connection runs where it was made: on a runtime
+    /// that is blocked by its work, it would hold up renewals that were put on another one for that very reason.
+    ways: Vec<Made>,
     /// Counts the connections, so that an old one's error does not remove a new one.
     number: u64,
     /// Counts the attempts that failed, and keeps the last failure for those who waited for it.
     failures: u64,
     failure: Option<Fault>,
+}
+
+/// A connection that was made.
+struct Made {
+    on: Id,
+    number: u64,
+    way: Way,
+}
+
+impl Present {
+    fn way(&self, on: Id) -> Option<(Way, u64)> {
+        let made = self.ways.iter().find(|made| made.on == on)?;
+        Some((made.way.clone(), made.number))
+    }
 }
 
 impl Link {
@@ -186,19 +203,6 @@ impl Link {
         }
     }
 
-    /// Runs a command that changes nothing on every server in charge: one, or in a Cluster all primaries.
-    pub(crate) async fn ask_each(&self, cmd: &Cmd) -> Result<Vec<Value>, Failure> {
-        if !self.is_sharded() {
-            return Ok(vec![self.ask(cmd).await?]);
-        }
-        let mut values = Vec::new();
-        for client in self.primaries().await? {
-            let mut way = Way::to(&client, &self.shared.config).await?;
-            values.push(way.ask(cmd).await?);
-        }
-        Ok(values)
-    }
-
     /// All keys of a pattern, on every server in charge, in no order, perhaps some twice.
     pub(crate) async fn scan(&self, pattern: &str, step: usize) -> Result<Vec<Vec<u8>>, Failure> {
         let mut keys = Vec::new();
@@ -252,18 +256,19 @@ impl Link {
 
     /// The connection to use, made if there is none.
     async fn way(&self) -> Result<(Way, u64), Fault> {
+        let here = Handle::current().id();
         let failures = {
             let present = self.shared.present();
-            if let Some(way) = &present.way {
-                return Ok((way.clone(), present.number));
+            if let Some(way) = present.way(here) {
+                return Ok(way);
             }
             present.failures
         };
         let mut backoff = self.shared.connecting.lock().await;
         {
             let present = self.shared.present();
-            if let Some(way) = &present.way {
-                return Ok((way.clone(), present.number));
+            if let Some(way) = present.way(here) {
+                return Ok(way);
             }
             // Somebody tried while we waited, and we would only find the same.
             if let Some(failure) = present.failure.as_ref().filter(|_| present.failures != failures) {
@@ -282,8 +287,9 @@ impl Link {
             Ok(way) => {
                 (present.failures, present.failure) = (0, None);
                 present.number += 1;
-                present.way = Some(way.clone());
-                Ok((way, present.number))
+                let number = present.number;
+                present.ways.push(Made { on: here, number, way: way.clone() });
+                Ok((way, number))
             }
             Err(fault) => {
                 present.failures += 1;
@@ -300,13 +306,10 @@ impl Shared {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the way, or only the one of this number.
+    /// Removes the connection of this number, or all.
     fn give_up(&self, number: Option<u64>) {
-        let mut present = self.present();
-        // A Cluster's connection looks for its servers itself.
-        if number.is_none_or(|number| number == present.number) && present.way.as_ref().is_some_and(|w| !w.heals()) {
-            present.way = None;
-        }
+        let is_meant = |made: &Made| number.is_none_or(|number| number == made.number);
+        self.present().ways.retain(|made| !is_meant(made));
     }
 }
 

@@ -128,7 +128,10 @@ impl Parts {
                     wait.0 = Some(replicas);
                 }
                 "wait_timeout" => wait.1 = duration(&key, &value)?,
-                "ca" => tls(&mut config, &key)?.ca = Some(file(&key, &value)?),
+                "ca" => {
+                    let tls = tls(&mut config, &key)?;
+                    tls.ca = Some(file(&key, &value)?);
+                }
                 "cert" => cert = Some(file(&key, &value)?),
                 "key" => key_file = Some(text(&key, &value)?),
                 "password_env" => config.login.password = Some(variable(&key, &value)?),

@@ -35,11 +35,6 @@ impl Way {
         }
     }
 
-    /// Whether it finds a server that moved by itself.
-    pub(super) const fn heals(&self) -> bool {
-        matches!(self, Self::Cluster(_))
-    }
-
     pub(super) async fn ask(&mut self, cmd: &Cmd) -> Result<Value, RedisError> {
         match self {
             Self::Server(connection) => connection.req_packed_command(cmd).await?.extract_error(),
