@@ -6,6 +6,7 @@
 //! | `fix` | the mutating twin: what a machine can repair |
 //! | `test` | every test of the workspace, and the closing line with the counts |
 //! | `bench` | the measurements, kept in the book |
+//! | `servers` | the servers that the tests run against: found, or installed |
 //! | `tools` | the cargo subcommands these need: found, or installed at a pinned version |
 //! | `counts` | what a test runner said it ran |
 //! | `links` | whether the paths that Markdown pages name exist |
@@ -16,6 +17,7 @@ mod check;
 mod counts;
 mod fix;
 mod links;
+mod servers;
 mod step;
 mod test;
 mod tools;
@@ -30,6 +32,7 @@ Usage: cargo xtask <VERB>
                   fmt clippy features rustdoc deny book links
   fix             format, and apply the lint fixes a machine can make
   test            every test of the workspace; ends with a line `N passed, N failed`
+  servers         install the servers that the tests need and that are missing; `test` does it, too
   bench           measure, print the table, and keep it in docs/performance.md; takes minutes
   help            this text
 ";
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         ("check", steps) => check::run(steps),
         ("fix", []) => fix::run(),
         ("test", []) => test::run(),
+        ("servers", []) => servers::ready().map(|()| true),
         ("bench", []) => bench::run(),
         ("help" | "--help" | "-h", []) => {
             print!("{HELP}");

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::counts::{Counts, Runner};
+use crate::servers;
 use crate::step::{self, Stopwatch};
 use crate::tools;
 
@@ -13,8 +14,9 @@ use crate::tools;
 /// the others; the last line printed is `N passed, N failed`, with `, N skipped` where tests are marked ignored.
 ///
 /// # Errors
-/// When a runner says nothing of what it ran (it did not build, or was ended), and when no test ran at all.
+/// When a server is missing, when a runner says nothing of what it ran (it did not build, or was ended), and when no test ran at all.
 pub(crate) fn run() -> Result<bool> {
+    servers::ready()?;
     let mut sum = Counts::default();
     let mut all_passed = true;
     let mut timings = Vec::new();
