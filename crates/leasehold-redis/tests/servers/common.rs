@@ -1,0 +1,76 @@
+//! Shared by these tests.
+
+use leasehold_core::{
+    Acquire, AttemptId, Bid, Claim, Granted, LeaseStore, Parting, Release, Renew, Renewal, StoreErrorKind,
+    TraceContext,
+};
+use leasehold_redis::RedisStore;
+pub(crate) use leasehold_testkit::conformance::{lease, replica, won};
+use std::time::Duration;
+
+pub(crate) const TTL: Duration = Duration::from_secs(30);
+/// Far above what anything here needs: it turns a hang into a failure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) async fn open(address: &str) -> RedisStore {
+    RedisStore::open(address).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub(crate) fn bid(name: &str, by: &str) -> Bid {
+    Bid {
+        name: lease(name),
+        replica: replica(by),
+        attempt: AttemptId::random(),
+        ttl: TTL,
+        floor: None,
+        crash_witness: false,
+        trace: TraceContext::NONE,
+    }
+}
+
+pub(crate) async fn win(store: &RedisStore, name: &str) -> Granted {
+    won(store.acquire(&bid(name, "me")).await)
+}
+
+pub(crate) async fn renew(store: &RedisStore, claim: &Claim) -> Renew {
+    store.renew(&[Renewal { claim: claim.clone(), ttl: TTL }]).await.pop().unwrap()
+}
+
+pub(crate) async fn let_go(store: &RedisStore, claim: &Claim) {
+    assert_eq!(store.release(claim, &Parting::default()).await, Release::Released);
+}
+
+/// Wins, renews and releases a lease that nobody else wants.
+pub(crate) async fn round(store: &RedisStore, name: &str) {
+    let granted = win(store, name).await;
+    assert!(matches!(renew(store, &granted.claim).await, Renew::Renewed { .. }));
+    let_go(store, &granted.claim).await;
+}
+
+/// Waits until something holds that needs no push from us.
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let all = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        panic!("never: {what}");
+    }
+}
+
+/// Why an acquire was not carried out, certainly.
+#[track_caller]
+pub(crate) fn refused(answer: Acquire) -> StoreErrorKind {
+    match answer {
+        Acquire::Refused(error) => error.kind().clone(),
+        other => panic!("it was to be refused: {other:?}"),
+    }
+}
+
+/// Every key on a server.
+pub(crate) fn keys(server: &leasehold_testkit::redis::RedisServer) -> Vec<String> {
+    let mut keys: Vec<String> = server.cli(&["KEYS", "*"]).text().lines().map(str::to_owned).collect();
+    keys.sort();
+    keys
+}

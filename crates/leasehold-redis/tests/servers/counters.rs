@@ -1,0 +1,116 @@
+//! Fences over everything that Redis can forget: invariants I1 and I2.
+
+use crate::common::{bid, eventually, keys, lease, open, refused, win, won};
+use leasehold_core::{Admit, Fence, FenceGate, LeaseStore, ResourceName, StoreErrorKind};
+use leasehold_testkit::redis::Redis;
+
+/// A candidate that remembers.
+fn knowing(floor: Fence) -> leasehold_core::Bid {
+    let mut bid = bid("job", "me");
+    bid.floor = Some(floor);
+    bid
+}
+
+#[tokio::test]
+async fn a_store_that_forgot_everything_is_repaired_by_whoever_remembers() {
+    let mut server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    let mut highest = win(&store, "job").await.claim.fence;
+    for how in ["FLUSHALL", "DEL", "restart"] {
+        match how {
+            "FLUSHALL" => drop(server.cli(&["FLUSHALL"])),
+            "DEL" => drop(server.cli(&["DEL", "leasehold:{job}:claim", "leasehold:{job}:fence"])),
+            _ => server.restart().await.unwrap(),
+        }
+        assert_eq!(keys(&server), [""; 0], "{how}");
+        let mut granted = None;
+        eventually("a grant", async || {
+            if let leasehold_core::Acquire::Granted(new) = store.acquire(&knowing(highest)).await {
+                granted = Some(new);
+            }
+            granted.is_some()
+        })
+        .await;
+        let fence = granted.unwrap().claim.fence;
+        assert!(fence > highest, "{how}: {fence} after {highest}");
+        highest = fence;
+    }
+}
+
+/// A counter that was lost under a claim that lives on.
+#[tokio::test]
+async fn a_claim_alone_still_knows_its_fence() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    for _ in 0..3 {
+        let granted = win(&store, "job").await;
+        crate::common::let_go(&store, &granted.claim).await;
+    }
+    let granted = win(&store, "job").await;
+    server.cli(&["DEL", "leasehold:{job}:fence"]);
+    assert_eq!(store.inspect(&lease("job")).await.unwrap().counter, Some(granted.claim.fence));
+    assert_eq!(store.list("").await.unwrap().len(), 1, "it is listed, too");
+    crate::common::let_go(&store, &granted.claim).await;
+    assert_eq!(win(&store, "job").await.claim.fence.get(), granted.claim.fence.get() + 1);
+}
+
+#[tokio::test]
+async fn the_counter_survives_a_reload_and_a_restart_with_a_file() {
+    let mut server = Redis::new().appendonly("always").start().await.unwrap();
+    let store = open(&server.url()).await;
+    let granted = win(&store, "job").await;
+    server.cli(&["DEBUG", "RELOAD"]);
+    crate::common::let_go(&store, &granted.claim).await;
+    server.kill().await;
+    server.restart().await.unwrap();
+    let mut next = None;
+    eventually("a grant", async || {
+        if let leasehold_core::Acquire::Granted(new) = store.acquire(&bid("job", "me")).await {
+            next = Some(new);
+        }
+        next.is_some()
+    })
+    .await;
+    assert_eq!(next.unwrap().claim.fence.get(), 2);
+}
+
+#[tokio::test]
+async fn the_last_fences_are_exact_and_then_there_are_no_more() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    let max = Fence::MAX.get();
+    let granted = won(store.acquire(&knowing(Fence::new(max - 2).unwrap())).await);
+    assert_eq!(granted.claim.fence.get(), max - 1);
+    crate::common::let_go(&store, &granted.claim).await;
+    let granted = win(&store, "job").await;
+    assert_eq!(granted.claim.fence, Fence::MAX);
+    crate::common::let_go(&store, &granted.claim).await;
+    assert_eq!(refused(store.acquire(&bid("job", "me")).await), StoreErrorKind::FenceExhausted(Fence::MAX));
+    assert_eq!(server.cli(&["HGET", "leasehold:{job}:fence", "counter"]).text(), max.to_string());
+}
+
+/// I1 at a gate, whatever became of the counter.
+#[tokio::test]
+async fn a_gate_never_takes_a_lower_fence_after_the_counter_was_lost() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    let resource = ResourceName::new("disk").unwrap();
+    let mut fences = Vec::new();
+    for _ in 0..3 {
+        let granted = win(&store, "job").await;
+        fences.push(granted.claim.fence);
+        crate::common::let_go(&store, &granted.claim).await;
+    }
+    assert_eq!(store.admit(&resource, &lease("job"), fences[2]).await, Admit::Accepted);
+    server.cli(&["DEL", "leasehold:{job}:fence"]);
+    // Nobody remembers: the new term's fence is one that the gate has passed already, so it is stale and says so.
+    let forgotten = win(&store, "job").await;
+    let answer = store.admit(&resource, &lease("job"), forgotten.claim.fence).await;
+    let Admit::Stale(stale) = answer else { panic!("{answer:?}") };
+    assert_eq!(stale.highest, fences[2]);
+    // Its holder asks again above what it was told, and the system has healed.
+    crate::common::let_go(&store, &forgotten.claim).await;
+    let healed = won(store.acquire(&knowing(stale.highest)).await);
+    assert_eq!(store.admit(&resource, &lease("job"), healed.claim.fence).await, Admit::Accepted);
+    assert!(matches!(store.admit(&resource, &lease("job"), fences[2]).await, Admit::Stale(_)));
+}

@@ -1,0 +1,10 @@
+//! The store over real servers: how it reaches them, what it does when they fail, what it leaves on them.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test panics by design, in its helpers too")]
+
+mod common;
+mod counters;
+mod deployments;
+mod hearing;
+mod leases;
+mod trouble;
