@@ -67,9 +67,10 @@ impl Keys {
         format!("{}witness:{nonce}", self.prefix)
     }
 
-    /// The pattern of all event channels, for PSUBSCRIBE.
-    pub(crate) fn every_events(&self) -> String {
-        self.pattern(":events")
+    /// The pattern of all channels, for PSUBSCRIBE. Not only those of events: the right to subscribe a pattern is given for
+    /// just that pattern, letter by letter, and this is the one that rights are given for.
+    pub(crate) fn every_channel(&self) -> String {
+        self.escaped() + "*"
     }
 
     /// The pattern of all counters, for SCAN.
@@ -97,6 +98,10 @@ impl Keys {
     }
 
     fn pattern(&self, suffix: &str) -> String {
+        self.escaped() + "{*}" + suffix
+    }
+
+    fn escaped(&self) -> String {
         let mut pattern = String::new();
         for c in self.prefix.chars() {
             if matches!(c, '*' | '?' | '[' | ']' | '^' | '\\') {
@@ -104,7 +109,7 @@ impl Keys {
             }
             pattern.push(c);
         }
-        pattern + "{*}" + suffix
+        pattern
     }
 }
 

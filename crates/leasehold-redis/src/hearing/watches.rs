@@ -57,7 +57,7 @@ impl Watches {
     pub(super) fn subscribe(&self, link: &Link, wanted: &mut Subscriptions) {
         for (scope, _) in &self.feeds {
             match scope {
-                Scope::All => wanted.pattern = Some(link.keys().every_events()),
+                Scope::All => wanted.pattern = Some(link.keys().every_channel()),
                 Scope::Names(names) => {
                     wanted.channels.extend(names.iter().map(|name| link.keys().events(name)));
                 }

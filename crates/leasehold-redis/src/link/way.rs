@@ -30,7 +30,7 @@ impl Way {
         let connecting = client.get_multiplexed_async_connection_with_config(&patience);
         // The client's own limit does not cover the greeting of a server that accepts and says nothing.
         match tokio::time::timeout(config.connect_timeout * 2, connecting).await {
-            Ok(connection) => Ok(Self::Server(named(connection?).await)),
+            Ok(connection) => Ok(Self::Server(greeted(connection?).await?)),
             Err(_) => Err(Fault::Silence(config.connect_timeout * 2)),
         }
     }
@@ -95,13 +95,15 @@ impl Way {
     }
 }
 
-/// Names the connection, for operators who look at `CLIENT LIST`. A server that does not allow it is fine, too.
-async fn named(mut connection: MultiplexedConnection) -> MultiplexedConnection {
+/// A server that lets us in. To connect is no proof: some ask nothing before the first request, and answer nothing.
+async fn greeted(mut connection: MultiplexedConnection) -> Result<MultiplexedConnection, RedisError> {
+    connection.req_packed_command(&redis::cmd("PING")).await?.extract_error()?;
+    // For operators who look at `CLIENT LIST`. A server that does not allow it is fine, too.
     let name = redis::cmd("CLIENT").arg("SETNAME").arg("leasehold").to_owned();
     if let Err(error) = connection.req_packed_command(&name).await {
         tracing::debug!(%error, "the connection has no name");
     }
-    connection
+    Ok(connection)
 }
 
 /// All keys of a pattern on one server.

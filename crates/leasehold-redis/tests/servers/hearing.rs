@@ -111,7 +111,7 @@ async fn a_witness_in_a_cluster_is_seen_by_every_node() {
     for name in &names {
         let mut wanted = bid(name, "holder");
         wanted.crash_witness = true;
-        won(holder.acquire(&wanted).await);
+        let _ = won(holder.acquire(&wanted).await);
     }
     for name in &names {
         assert!(matches!(waiter.acquire(&bid(name, "waiter")).await, leasehold_core::Acquire::Held(_)), "{name}");

@@ -50,8 +50,8 @@ async fn a_server_that_says_nothing_is_no_server() {
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     for address in [silent.local_addr().unwrap(), nobody] {
-        let opening = RedisStore::open(&format!("redis://{address}?timeout=200ms"));
-        let error = timeout(PATIENCE, opening).await.expect("an end").unwrap_err();
+        let url = format!("redis://{address}?timeout=200ms");
+        let error = timeout(PATIENCE, RedisStore::open(&url)).await.expect("an end").unwrap_err();
         assert!(matches!(error.kind(), StoreErrorKind::Unreachable | StoreErrorKind::TimedOut(_)), "{error}");
     }
     eventually("no task is left", async || tasks() <= before).await;
@@ -205,7 +205,7 @@ async fn a_store_that_is_dropped_leaves_no_connection_and_no_task() {
     let store = open(&server.url()).await;
     let mut watched = bid("job", "me");
     watched.crash_witness = true;
-    crate::common::won(store.acquire(&watched).await);
+    let _ = crate::common::won(store.acquire(&watched).await);
     let watch = store.watch(leasehold_core::Scope::All).await.unwrap();
     drop((store, watch));
     eventually("nothing is left", async || {

@@ -1,6 +1,6 @@
 //! An authority of a test's own, and what it signed.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -34,6 +34,7 @@ impl Certificates {
     pub(super) fn make(&self) {
         // A test that cannot have certificates has failed; nothing here depends on anything outside of it.
         let mut authority = CertificateParams::default();
+        authority.distinguished_name.push(DnType::CommonName, "an authority for tests");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let authority = CertifiedIssuer::self_signed(authority, key).expect("an authority");
@@ -41,10 +42,10 @@ impl Certificates {
         for (cert, key) in [(&self.server_cert, &self.server_key), (&self.client_cert, &self.client_key)] {
             let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
             let pair = KeyPair::generate().expect("a key");
-            let signed = CertificateParams::new(names)
-                .expect("names")
-                .signed_by(&pair, &authority)
-                .expect("a certificate");
+            let mut wanted = CertificateParams::new(names).expect("names");
+            // Not the name of its issuer, or it would pass for its own.
+            wanted.distinguished_name.push(DnType::CommonName, cert.display().to_string());
+            let signed = wanted.signed_by(&pair, &authority).expect("a certificate");
             fs::write(cert, signed.pem()).expect("a file");
             fs::write(key, pair.serialize_pem()).expect("a file");
         }
