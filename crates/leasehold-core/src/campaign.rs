@@ -15,8 +15,7 @@
 
 use crate::{
     Fence, Granted, Held, LeaseRecord, LeaseState, Moment, ReplicaId, Retry, StoreError, StoreErrorKind,
-    Timing,
-    backoff::Backoff,
+    Timing, backoff::Backoff,
 };
 use std::time::Duration;
 

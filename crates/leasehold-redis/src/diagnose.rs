@@ -53,7 +53,11 @@ fn judge(info: &HashMap<String, String>, settings: &HashMap<String, String>) -> 
              counters among them, and two replicas may then hold one lease. "
         );
         text += if limited { "" } else { "There is no limit now. " };
-        add(severity, "eviction", text + "Set maxmemory-policy to noeviction, or give leases a server of their own.");
+        add(
+            severity,
+            "eviction",
+            text + "Set maxmemory-policy to noeviction, or give leases a server of their own.",
+        );
     }
     let appends = setting("appendonly").is_some_and(|on| on == "yes") || setting("aof_enabled") == Some("1");
     let saves = setting("save").is_none_or(|save| !save.is_empty());
@@ -98,7 +102,9 @@ fn blind(command: &str) -> Finding {
     Finding {
         severity: Severity::Info,
         code: "not-allowed-to-look",
-        text: format!("This user may not run {command}: eviction and persistence of the server were not checked."),
+        text: format!(
+            "This user may not run {command}: eviction and persistence of the server were not checked."
+        ),
     }
 }
 
@@ -124,13 +130,24 @@ mod tests {
 
     #[test]
     fn a_server_that_may_forget_or_evict_is_told_and_a_careful_one_is_not() {
-        let careful = [("maxmemory-policy", "noeviction"), ("appendonly", "yes"), ("appendfsync", "always"), ("timeout", "0")];
+        let careful = [
+            ("maxmemory-policy", "noeviction"),
+            ("appendonly", "yes"),
+            ("appendfsync", "always"),
+            ("timeout", "0"),
+        ];
         assert_eq!(codes("role:master\r\nconnected_slaves:0", &careful), [""; 0]);
-        let careless = [("maxmemory-policy", "allkeys-lru"), ("maxmemory", "100"), ("appendonly", "no"), ("save", ""), ("timeout", "5")];
+        let careless = [
+            ("maxmemory-policy", "allkeys-lru"),
+            ("maxmemory", "100"),
+            ("appendonly", "no"),
+            ("save", ""),
+            ("timeout", "5"),
+        ];
         assert_eq!(codes("role:slave", &careless), ["eviction", "no-persistence", "idle-timeout", "replica"]);
-        assert_eq!(codes("maxmemory_policy:volatile-ttl\r\naof_enabled:1\r\nconnected_slaves:1", &[]), [
-            "eviction",
-            "failover-may-lose"
-        ]);
+        assert_eq!(
+            codes("maxmemory_policy:volatile-ttl\r\naof_enabled:1\r\nconnected_slaves:1", &[]),
+            ["eviction", "failover-may-lose"]
+        );
     }
 }

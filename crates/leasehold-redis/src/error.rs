@@ -126,7 +126,9 @@ fn redis_kind(error: &RedisError) -> StoreErrorKind {
             );
         }
         Some("CROSSSLOT") => {
-            return StoreErrorKind::Config("the keys of one lease are in different slots of the Cluster".into());
+            return StoreErrorKind::Config(
+                "the keys of one lease are in different slots of the Cluster".into(),
+            );
         }
         Some("WRONGTYPE") => {
             return StoreErrorKind::Corrupt {

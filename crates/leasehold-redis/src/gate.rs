@@ -46,7 +46,11 @@ pub(crate) async fn hold(
         Admit::Accepted => {}
         refusal => return Ok(Err(refusal)),
     }
-    let door = Door { link: link.clone(), key: link.keys().door(lease, resource), owner: AttemptId::random().to_hex() };
+    let door = Door {
+        link: link.clone(),
+        key: link.keys().door(lease, resource),
+        owner: AttemptId::random().to_hex(),
+    };
     let guard = door.shut().await?;
     // Only now: a higher fence may have come through while this one waited.
     match admit(link, resource, lease, fence).await? {
@@ -93,7 +97,8 @@ struct Shut(#[allow(dead_code, reason = "held for its drop")] oneshot::Sender<()
 impl Door {
     /// Waits until the door is open, and shuts it. Dropping the future leaves it at most [`SHUT`] in a lock.
     async fn shut(self) -> Result<Shut, Failure> {
-        let seed = self.owner.bytes().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+        let seed =
+            self.owner.bytes().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
         let mut pause = Backoff::new(PAUSES.0, PAUSES.1, seed);
         let (guard, dropped) = oneshot::channel();
         let guard = Shut(guard);
@@ -129,8 +134,12 @@ impl Door {
         while tokio::time::timeout(SHUT / 4, &mut dropped).await.is_err() {
             match self.set(SHUT).await {
                 Ok(true) => {}
-                Ok(false) => tracing::warn!(door = %self.key, "the gate was opened by somebody else, or by its time"),
-                Err(failure) => tracing::warn!(door = %self.key, error = %failure.fault, "the gate may open by its time"),
+                Ok(false) => {
+                    tracing::warn!(door = %self.key, "the gate was opened by somebody else, or by its time")
+                }
+                Err(failure) => {
+                    tracing::warn!(door = %self.key, error = %failure.fault, "the gate may open by its time")
+                }
             }
         }
         if let Err(failure) = self.set(Duration::ZERO).await {

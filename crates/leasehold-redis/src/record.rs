@@ -250,7 +250,9 @@ mod tests {
                 READER.record(&name(), &damaged).ok();
             }
         }
-        for damaged in ["", "x", "fence=0 attempt= replica=\n1\n1\n\n\n\n1", "\n-2\n9007199254740992\n\n\n\n1"] {
+        for damaged in
+            ["", "x", "fence=0 attempt= replica=\n1\n1\n\n\n\n1", "\n-2\n9007199254740992\n\n\n\n1"]
+        {
             assert!(READER.record(&name(), damaged.as_bytes()).is_err(), "{damaged:?}");
         }
     }

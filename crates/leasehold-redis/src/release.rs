@@ -8,7 +8,9 @@ use crate::{
     reply::{Reply, key_of},
     script::{Call, Script, script},
 };
-use leasehold_core::{Claim, Force, LeaseName, Parting, Release, ReplicaId, memory::MAX_REASON_BYTES, timing::MAX_TTL};
+use leasehold_core::{
+    Claim, Force, LeaseName, Parting, Release, ReplicaId, memory::MAX_REASON_BYTES, timing::MAX_TTL,
+};
 use redis::Value;
 
 static RELEASE: Script = script!("release");
@@ -55,7 +57,10 @@ pub(crate) fn force_answer(keys: &Keys, name: &LeaseName, value: Value) -> Resul
     let reply = Reply::new(value, key_of(keys, name));
     let reader = reply.reader();
     match reply.word()? {
-        "ended" => Ok(Force::Forced { fence: reader.fence(reply.text(1)?)?, replica: reader.replica(reply.text(2)?)? }),
+        "ended" => Ok(Force::Forced {
+            fence: reader.fence(reply.text(1)?)?,
+            replica: reader.replica(reply.text(2)?)?,
+        }),
         "gone" => Ok(Force::Vacant),
         other => Err(reader.damage(format!("unexpected answer {other:?}")).into()),
     }

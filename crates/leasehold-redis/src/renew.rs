@@ -20,7 +20,8 @@ const BATCH: usize = 256;
 /// Renews claims, in as few steps as the servers allow: one script for each batch, or in a Cluster for each slot.
 pub(crate) async fn renew(link: &Link, renewals: &[Renewal]) -> Vec<Result<Renew, Failure>> {
     let mut answers: Vec<Option<Result<Renew, Failure>>> = Vec::with_capacity(renewals.len());
-    answers.extend(renewals.iter().map(|renewal| check_ttl(renewal.ttl).err().map(|fault| Err(fault.into()))));
+    answers
+        .extend(renewals.iter().map(|renewal| check_ttl(renewal.ttl).err().map(|fault| Err(fault.into()))));
     let batches = batches(link, renewals, &answers);
     let calls: Vec<Call> = batches.iter().map(|batch| call(link.keys(), renewals, batch)).collect();
     for (batch, answer) in batches.iter().zip(link.calls(&calls).await) {
@@ -43,11 +44,7 @@ pub(crate) async fn renew(link: &Link, renewals: &[Renewal]) -> Vec<Result<Renew
 }
 
 /// The places of the claims that go together.
-fn batches(
-    link: &Link,
-    renewals: &[Renewal],
-    refused: &[Option<Result<Renew, Failure>>],
-) -> Vec<Vec<usize>> {
+fn batches(link: &Link, renewals: &[Renewal], refused: &[Option<Result<Renew, Failure>>]) -> Vec<Vec<usize>> {
     let mut wanted: Vec<usize> = (0..renewals.len()).filter(|&at| refused[at].is_none()).collect();
     if !link.is_sharded() {
         return wanted.chunks(BATCH).map(<[usize]>::to_vec).collect();

@@ -1,10 +1,6 @@
 //! What scripts answer: a word, then what belongs to it.
 
-use crate::{
-    error::Fault,
-    keys::Keys,
-    record::Reader,
-};
+use crate::{error::Fault, keys::Keys, record::Reader};
 use leasehold_core::{Fence, LeaseName, NotHolder};
 use redis::Value;
 

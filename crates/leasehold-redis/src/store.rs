@@ -1,8 +1,9 @@
 //! The store: each request is one script on the server, each answer is read strictly.
 
 use crate::{
-    acquire, diagnose,
+    acquire,
     config::{Config, Wait},
+    diagnose,
     error::Failure,
     gate,
     hearing::Hearing,
@@ -42,7 +43,8 @@ impl RedisStore {
     /// # Errors
     /// As [`RedisStore::open`].
     pub async fn with(config: &Config) -> Result<Self, StoreError> {
-        let link = Link::open(config).await.map_err(|fault| fault.told(&config.address(), Verb::Connect, None))?;
+        let link =
+            Link::open(config).await.map_err(|fault| fault.told(&config.address(), Verb::Connect, None))?;
         let mut traits = Traits::new("redis", Reach::Network, Durability::ProcessCrash);
         traits.crash_witness = true;
         // Replication is asynchronous: a replica that takes over may lack the last changes.
@@ -76,7 +78,8 @@ impl RedisStore {
 
     /// A grant that too few replicas have is none: it is given back, so that others need not wait for its end.
     async fn too_few(&self, claim: &Claim, wait: Wait, replicas: u64) -> Result<Acquire, Failure> {
-        let problem = format!("{replicas} of {} replicas had the claim within {:?}", wait.replicas, wait.timeout);
+        let problem =
+            format!("{replicas} of {} replicas had the claim within {:?}", wait.replicas, wait.timeout);
         let given_back = matches!(self.released(claim, &Parting::default()).await, Ok(Release::Released));
         let fault = StoreErrorKind::NotWriting(problem.into()).into();
         Err(Failure { fault, perhaps_done: !given_back })
@@ -171,7 +174,8 @@ impl LeaseStore for RedisStore {
             let names = look::names(&self.link, prefix).await;
             let names = names.map_err(|failure| self.told(failure, Verb::List, None))?;
             let records = look::many(&self.link, &names).await.into_iter().zip(&names);
-            let told = |(record, name): (Result<_, _>, _)| record.map_err(|f| self.told(f, Verb::List, Some(name)));
+            let told =
+                |(record, name): (Result<_, _>, _)| record.map_err(|f| self.told(f, Verb::List, Some(name)));
             Ok(records.map(told).collect())
         })
     }

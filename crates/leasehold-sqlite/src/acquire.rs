@@ -50,6 +50,9 @@ fn decide(db: &mut Db, bid: &Bid, caller: &Caller<Acquire>) -> Result<Acquire, F
         if let Some(granted) = repeat(tx, &standing, bid, now)? {
             return Ok(Verdict::Changed(Acquire::Granted(granted)));
         }
+        if standing.spent == Some(bid.attempt) {
+            return Err(StoreErrorKind::SpentAttempt.into());
+        }
         let Some(fence) = Fence::after(standing.counter, bid.floor) else {
             let highest = standing.counter.max(bid.floor).unwrap_or(Fence::MAX);
             return Err(StoreErrorKind::FenceExhausted(highest).into());

@@ -1,13 +1,15 @@
 //! A row of the table `lease`, read with suspicion: whatever does not fit what we write is damage, and stays as it is.
 
 use crate::{error::Fault, field::Fields, witness};
-use leasehold_core::{Claim, Ended, Fence, LeaseName, Moment, Predecessor, ReplicaId, TraceContext};
+use leasehold_core::{
+    AttemptId, Claim, Ended, Fence, LeaseName, Moment, Predecessor, ReplicaId, TraceContext,
+};
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, named_params};
 use std::sync::Arc;
 
 /// The columns, in the order in which they are read.
 pub(crate) const COLUMNS: &str = "name, counter, turn, replica, attempt, boot, since, until, trace, witness, \
-     heir, heir_boot, heir_until, fate, past_fence, past_replica, past_trace, forced_by, forced_why";
+     heir, heir_boot, heir_until, fate, past_fence, past_replica, past_attempt, past_trace, forced_by, forced_why";
 
 /// A lease as it is stored, before any clock was looked at.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +20,8 @@ pub(crate) struct Row {
     pub(crate) term: Option<Term>,
     pub(crate) heir: Option<Reservation>,
     pub(crate) past: Predecessor,
+    /// The attempt of the term that ended last.
+    pub(crate) spent: Option<AttemptId>,
 }
 
 /// A claim with what is kept of it.
@@ -56,7 +60,13 @@ impl Row {
         let term = Term::parse(fields, &name, counter)?;
         let heir = Reservation::parse(fields)?;
         let past = parse_past(fields)?;
-        Ok(Self { name, counter, turn, term, heir, past })
+        let spent = if past == Predecessor::None {
+            fields.nothing(["past_attempt"])?;
+            None
+        } else {
+            Some(fields.attempt("past_attempt")?)
+        };
+        Ok(Self { name, counter, turn, term, heir, past, spent })
     }
 
     /// Writes the whole row, over the one that was read in the same transaction.
@@ -71,7 +81,7 @@ impl Row {
         conn.prepare_cached(&format!(
             "INSERT OR REPLACE INTO lease ({COLUMNS}) VALUES (:name, :counter, :turn, :replica, :attempt, :boot, \
              :since, :until, :trace, :witness, :heir, :heir_boot, :heir_until, :fate, :past_fence, :past_replica, \
-             :past_trace, :forced_by, :forced_why)"
+             :past_attempt, :past_trace, :forced_by, :forced_why)"
         ))?
         .execute(named_params! {
             ":name": self.name.as_str(),
@@ -90,6 +100,7 @@ impl Row {
             ":fate": ended.map(|_| self.past.fate().as_str()),
             ":past_fence": ended.map(|e| number(e.fence.get())),
             ":past_replica": ended.map(|e| e.replica.as_str()),
+            ":past_attempt": self.spent.as_ref().map(|attempt| &attempt.as_bytes()[..]),
             ":past_trace": ended.and_then(|e| e.trace.traceparent()),
             ":forced_by": by,
             ":forced_why": why,

@@ -30,6 +30,7 @@ CREATE TABLE lease (
   fate        TEXT,             -- released, handed-off, expired, crashed, forced
   past_fence  INTEGER,
   past_replica TEXT,
+  past_attempt BLOB,            -- 16 bytes: the attempt is spent, and never granted again
   past_trace  TEXT,
   forced_by   TEXT,             -- with fate 'forced' only
   forced_why  TEXT

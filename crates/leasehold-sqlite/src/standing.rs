@@ -7,8 +7,8 @@ use crate::{
     witness::{self, Pulse},
 };
 use leasehold_core::{
-    Bid, Claim, Ended, Fence, Held, LeaseName, LeaseRecord, LeaseState, Moment, NotHolder, Parting,
-    Predecessor, ReplicaId, TraceContext, timing::MAX_TTL,
+    AttemptId, Bid, Claim, Ended, Fence, Held, LeaseName, LeaseRecord, LeaseState, Moment, NotHolder,
+    Parting, Predecessor, ReplicaId, TraceContext, timing::MAX_TTL,
 };
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -21,6 +21,8 @@ pub(crate) struct Standing {
     pub(crate) term: Option<Term>,
     pub(crate) heir: Option<Reservation>,
     pub(crate) past: Predecessor,
+    /// The attempt of the term that ended last: it is never granted again.
+    pub(crate) spent: Option<AttemptId>,
     /// The witness of the crashed process that held it, when that was noticed just now.
     pub(crate) crashed: Option<Arc<str>>,
 }
@@ -41,10 +43,18 @@ impl<'s> Judge<'s> {
     pub(crate) fn standing(&mut self, name: &LeaseName, row: Option<Row>) -> Result<Standing, Fault> {
         let Some(row) = row else {
             let (name, past) = (name.clone(), Predecessor::None);
-            return Ok(Standing { name, counter: None, term: None, heir: None, past, crashed: None });
+            return Ok(Standing {
+                name,
+                counter: None,
+                term: None,
+                heir: None,
+                past,
+                spent: None,
+                crashed: None,
+            });
         };
-        let Row { name, counter, turn: _, term, heir, past } = row;
-        let mut standing = Standing { name, counter: Some(counter), term, heir, past, crashed: None };
+        let Row { name, counter, turn: _, term, heir, past, spent } = row;
+        let mut standing = Standing { name, counter: Some(counter), term, heir, past, spent, crashed: None };
         if let Some(term) = &standing.term {
             if self.is_over(&term.boot, term.until, "until", &standing.name)? {
                 standing.end(&TraceContext::NONE, Predecessor::Expired);
@@ -122,6 +132,7 @@ impl Standing {
     /// Ends the term, in `trace` if there is one, else in the trace of its acquire.
     pub(crate) fn end(&mut self, trace: &TraceContext, fate: impl FnOnce(Ended) -> Predecessor) {
         if let Some(Term { claim, trace: begun_in, .. }) = self.term.take() {
+            self.spent = Some(claim.attempt);
             let trace = if *trace == TraceContext::NONE { begun_in } else { trace.clone() };
             self.past = fate(Ended { fence: claim.fence, replica: claim.replica, trace });
         }
@@ -149,8 +160,8 @@ impl Standing {
 
     /// The row to save, once the lease was held at all.
     pub(crate) fn row(self, turn: i64) -> Option<Row> {
-        let Self { name, counter, term, heir, past, crashed: _ } = self;
-        Some(Row { name, counter: counter?, turn, term, heir, past })
+        let Self { name, counter, term, heir, past, spent, crashed: _ } = self;
+        Some(Row { name, counter: counter?, turn, term, heir, past, spent })
     }
 
     /// What is shown to people and candidates.

@@ -62,9 +62,9 @@ async fn a_lost_request_changes_nothing_and_a_lost_reply_hides_a_change() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_may_be_late_after_the_store_has_acted_or_the_request_late_before() {
     let (store, faulty, faults) = faulty();
-    let wanted = bid();
     for (fault, acted) in [(Fault::Late(TTL / 2), true), (Fault::Slow(TTL / 2), false)] {
         faults.next(Verb::Acquire, [fault]);
+        let wanted = bid();
         let mut asking = std::pin::pin!(faulty.acquire(&wanted));
         assert!(tokio::time::timeout(TTL / 4, &mut asking).await.is_err());
         assert_eq!(holder(&store).await.is_some(), acted);

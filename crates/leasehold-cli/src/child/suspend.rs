@@ -60,6 +60,8 @@ impl Child {
             _ => false,
         };
         if go_on {
+            // Whatever asked for this stop is undone: it must not stand in the way of the next request for the terminal.
+            self.pause_asked = false;
             self.group.signal(Signal::CONT);
         }
         go_on

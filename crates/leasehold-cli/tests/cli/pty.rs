@@ -66,11 +66,27 @@ impl Pty {
             let mut ready = [PollFd::new(&self.keyboard_and_screen, PollFlags::IN)];
             let limit = Timespec { tv_sec: DEADLINE.as_secs() as i64, tv_nsec: 0 };
             let some = poll(&mut ready, Some(&limit)).unwrap();
-            assert_ne!(some, 0, "{text:?} never came; on the screen: {:?}", self.seen);
+            assert_ne!(
+                some,
+                0,
+                "{text:?} never came; on the screen: {:?}; in the session:\n{}",
+                self.seen,
+                self.processes()
+            );
             let mut bytes = [0; 4096];
             let n = self.keyboard_and_screen.read(&mut bytes).unwrap();
             self.seen.push_str(&String::from_utf8_lossy(&bytes[..n]));
         }
+    }
+
+    /// The programs of the session: number, name, state, parent, group, session, terminal, foreground group.
+    fn processes(&self) -> String {
+        let session = format!(" {} ", self.session.id());
+        let stats = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let stat = std::fs::read_to_string(entry.ok()?.path().join("stat")).ok()?;
+            stat.contains(&session).then(|| stat.split(' ').take(8).collect::<Vec<_>>().join(" "))
+        });
+        stats.collect::<Vec<_>>().join("\n")
     }
 
     pub fn echoes(&self) -> bool {

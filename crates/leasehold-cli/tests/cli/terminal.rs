@@ -177,6 +177,25 @@ fn without_a_shell_above_it_ctrl_z_stops_nobody_for_ever() {
     pty.expect("read <hello>");
 }
 
+/// Ctrl-Z reaches an election, not its command, and the command asks for the terminal later.
+#[test]
+fn without_a_shell_above_it_ctrl_z_stops_no_election_for_ever() {
+    let store = Store::new();
+    let asks_late = "trap 'echo continued' CONT; echo \"[$$]\"; until [ -e \"$0\" ]; do sleep 0.01; done
+                     trap - CONT; read word; echo \"read <$word>\"; exec sleep 100";
+    let go = store.path("go");
+    let mut wrapper = store.elect(&[], asks_late);
+    wrapper.arg(&go);
+    let mut pty = Pty::start(&wrapper);
+    bracketed(&mut pty);
+    pty.press("\x1a");
+    // The wrapper passes it on, and undoes it.
+    pty.expect("continued");
+    std::fs::write(&go, "").unwrap();
+    pty.press("hello\n");
+    pty.expect("read <hello>");
+}
+
 #[test]
 fn the_modes_of_the_terminal_are_restored_after_a_kill() {
     let store = Store::new();

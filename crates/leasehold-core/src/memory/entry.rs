@@ -1,8 +1,8 @@
 //! One lease as the table keeps it.
 
 use crate::{
-    Bid, Claim, Ended, Fence, Held, LeaseName, LeaseRecord, LeaseState, Moment, NotHolder, Note, Predecessor,
-    ReplicaId, TraceContext,
+    AttemptId, Bid, Claim, Ended, Fence, Held, LeaseName, LeaseRecord, LeaseState, Moment, NotHolder, Note,
+    Predecessor, ReplicaId, TraceContext,
 };
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub(super) struct Entry {
     reserved: Option<(ReplicaId, Moment)>,
     /// How the last ended term ended. While a claim lives this is what its holder was told.
     predecessor: Predecessor,
+    /// The attempt of that term: it is never granted again.
+    spent: Option<AttemptId>,
     /// Left by the last ended term, not yet given to anyone.
     note: Option<Note>,
 }
@@ -40,7 +42,8 @@ pub(super) struct Legacy {
 /// A name of which nothing is known.
 impl Default for Entry {
     fn default() -> Self {
-        Self { counter: None, holding: None, reserved: None, predecessor: Predecessor::None, note: None }
+        let predecessor = Predecessor::None;
+        Self { counter: None, holding: None, reserved: None, predecessor, spent: None, note: None }
     }
 }
 
@@ -110,6 +113,11 @@ impl Entry {
         self.holding.as_ref().is_some_and(|holding| holding.claim == *claim)
     }
 
+    /// Whether the term of an attempt has ended.
+    pub(super) fn is_spent(&self, attempt: AttemptId) -> bool {
+        self.spent == Some(attempt)
+    }
+
     /// The claim that lives.
     pub(super) fn claim(&self) -> Option<&Claim> {
         self.holding.as_ref().map(|holding| &holding.claim)
@@ -125,6 +133,7 @@ impl Entry {
     pub(super) fn end(&mut self, trace: TraceContext, fate: impl FnOnce(Ended) -> Predecessor) {
         if let Some(holding) = self.holding.take() {
             let trace = if trace == TraceContext::NONE { holding.trace } else { trace };
+            self.spent = Some(holding.claim.attempt);
             self.predecessor =
                 fate(Ended { fence: holding.claim.fence, replica: holding.claim.replica, trace });
             self.note = None;

@@ -35,6 +35,9 @@ impl Table {
         if let Some(held) = entry.obstacle(&bid.replica, now) {
             return Acquire::Held(held);
         }
+        if entry.is_spent(bid.attempt) {
+            return Acquire::Refused(failure(StoreErrorKind::SpentAttempt, Verb::Acquire, &bid.name));
+        }
         match Fence::after(entry.counter, bid.floor) {
             Some(fence) => granted(entry.begin(bid, fence, now), bid.ttl),
             None => {

@@ -92,11 +92,15 @@ impl Parts {
                 return Ok(Target::Sentinel { sentinels: nodes, master, login: Login::default() });
             }
             (Kind::Sentinel, _) => {
-                return refuse("sentinels need the name of the primary: write redis+sentinel://HOST,HOST/NAME".into());
+                return refuse(
+                    "sentinels need the name of the primary: write redis+sentinel://HOST,HOST/NAME".into(),
+                );
             }
             (Kind::Cluster, [] | ["0"]) => return Ok(Target::Cluster(nodes)),
             (Kind::Cluster, _) => return refuse("a Cluster has no databases but 0".into()),
-            (Kind::Server | Kind::Socket, _) => return refuse("an address has at most one database number".into()),
+            (Kind::Server | Kind::Socket, _) => {
+                return refuse("an address has at most one database number".into());
+            }
         }
         match <[Node; 1]>::try_from(nodes) {
             Ok([node]) => Ok(Target::Server(node)),
@@ -246,15 +250,22 @@ mod tests {
             ("redis://:canary@h:7000/3?prefix=app:", "redis://h:7000/3"),
             ("rediss://u%40x:c%61nary@[::1]:7000", "rediss://[::1]:7000/0"),
             ("redis+unix:///run/re%20dis.sock?db=2", "redis+unix:///run/re dis.sock?db=2"),
-            ("redis+sentinel://u:canary@a,b:7/main/4?sentinel_password=canary", "redis+sentinel://a:26379,b:7/main/4"),
+            (
+                "redis+sentinel://u:canary@a,b:7/main/4?sentinel_password=canary",
+                "redis+sentinel://a:26379,b:7/main/4",
+            ),
             ("rediss+cluster://a,b:7", "rediss+cluster://a:6379,b:7"),
             ("valkey://h/0", "redis://h:6379/0"),
         ] {
             let config = parse(address).unwrap();
             assert_eq!(&*config.address(), shown);
-            assert!(!format!("{config:?} {:?} {:?}", config.login, config.target).contains("canary"), "{address}");
+            assert!(
+                !format!("{config:?} {:?} {:?}", config.login, config.target).contains("canary"),
+                "{address}"
+            );
         }
-        let config = parse("redis://u%40x:c%61nary@h?timeout=2s&wait=1&wait_timeout=50ms&protocol=resp3").unwrap();
+        let config =
+            parse("redis://u%40x:c%61nary@h?timeout=2s&wait=1&wait_timeout=50ms&protocol=resp3").unwrap();
         assert_eq!(config.login.user.as_deref(), Some("u@x"));
         assert_eq!(config.login.password.as_ref().map(Secret::reveal), Some("canary"));
         assert_eq!(config.connect_timeout, Duration::from_secs(2));

@@ -46,7 +46,9 @@ impl Inboxes {
 
     /// To the newest inbox of a reader. A full one loses letters: a slow reader must not cost memory.
     fn deliver(&self, me: &ReplicaId, letters: Vec<Envelope>) {
-        if let Some((_, slot)) = self.open.iter().rev().find(|(reader, slot)| reader == me && !slot.is_closed()) {
+        if let Some((_, slot)) =
+            self.open.iter().rev().find(|(reader, slot)| reader == me && !slot.is_closed())
+        {
             for letter in letters {
                 slot.try_send(letter).ok();
             }

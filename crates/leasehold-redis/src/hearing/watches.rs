@@ -6,9 +6,7 @@ use crate::{
     link::Link,
     look::{self, Seen},
 };
-use leasehold_core::{
-    Fence, LeaseName, LeaseRecord, LeaseState, Scope, StoreError, Verb, Watch, WatchFeed,
-};
+use leasehold_core::{Fence, LeaseName, LeaseRecord, LeaseState, Scope, StoreError, Verb, Watch, WatchFeed};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]

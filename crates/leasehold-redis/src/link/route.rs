@@ -6,8 +6,8 @@ use crate::{
     error::Fault,
 };
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, FromRedisValue, IntoConnectionInfo, ProtocolVersion,
-    RedisConnectionInfo, RedisError, TlsCertificates, TlsMode, Value,
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, FromRedisValue, IntoConnectionInfo,
+    ProtocolVersion, RedisConnectionInfo, RedisError, TlsCertificates, TlsMode, Value,
     cluster::ClusterClient,
     sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
@@ -60,7 +60,8 @@ impl Route {
                 bounded(config.connect_timeout * 3, sentinel.async_get_client()).await
             }
             Self::Cluster(client) => {
-                let mut connection = bounded(config.connect_timeout * 3, client.get_async_connection()).await?;
+                let mut connection =
+                    bounded(config.connect_timeout * 3, client.get_async_connection()).await?;
                 let slots = redis::cmd("CLUSTER").arg("SLOTS").query_async(&mut connection).await?;
                 let mut primaries = primaries(&slots, config)?;
                 primaries.pop().ok_or_else(|| Fault::from(leasehold_core::StoreErrorKind::Unreachable))
@@ -86,10 +87,7 @@ pub(super) fn primaries(slots: &Value, config: &Config) -> Result<Vec<Client>, F
     nodes.iter().map(|node| client(address(node, config), config)).collect()
 }
 
-async fn bounded<T>(
-    within: Duration,
-    work: impl Future<Output = Result<T, RedisError>>,
-) -> Result<T, Fault> {
+async fn bounded<T>(within: Duration, work: impl Future<Output = Result<T, RedisError>>) -> Result<T, Fault> {
     match tokio::time::timeout(within, work).await {
         Ok(done) => Ok(done?),
         Err(_) => Err(Fault::Silence(within)),
@@ -172,7 +170,8 @@ fn sentinel(nodes: &[Node], master: &str, login: &Login, config: &Config) -> Res
 }
 
 fn cluster(nodes: &[Node], config: &Config) -> Result<ClusterClient, Fault> {
-    let nodes = nodes.iter().map(|node| info(address(node, config), config)).collect::<Result<Vec<_>, _>>()?;
+    let nodes =
+        nodes.iter().map(|node| info(address(node, config), config)).collect::<Result<Vec<_>, _>>()?;
     let mut builder = ClusterClient::builder(nodes)
         .use_protocol(protocol(config))
         .connection_timeout(config.connect_timeout)

@@ -60,7 +60,9 @@ impl Way {
                         match connection.req_packed_command(call.short()).await {
                             // An answer of one server says nothing of the others.
                             Err(error) => match error.clone().into_server_errors() {
-                                Some(errors) if !errors.is_empty() => Ok(Value::ServerError(errors[0].1.clone())),
+                                Some(errors) if !errors.is_empty() => {
+                                    Ok(Value::ServerError(errors[0].1.clone()))
+                                }
                                 _ => Err(error),
                             },
                             answer => answer,
@@ -72,7 +74,11 @@ impl Way {
         }
     }
 
-    pub(super) async fn run_then_wait(&mut self, call: &Call, wait: Wait) -> Result<(Value, u64), RedisError> {
+    pub(super) async fn run_then_wait(
+        &mut self,
+        call: &Call,
+        wait: Wait,
+    ) -> Result<(Value, u64), RedisError> {
         let mut pipeline = Pipeline::with_capacity(2);
         // The whole text: a script that is missing must not leave a WAIT for nothing behind it.
         pipeline.add_command(call.full());
@@ -115,7 +121,8 @@ pub(super) async fn scan(
 ) -> Result<(), RedisError> {
     let mut cursor = 0_u64;
     loop {
-        let answer = way.ask(redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(step)).await?;
+        let answer =
+            way.ask(redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(step)).await?;
         let (next, found) = <(u64, Vec<Vec<u8>>)>::from_redis_value(answer)?;
         keys.extend(found);
         if next == 0 {

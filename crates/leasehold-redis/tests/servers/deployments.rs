@@ -77,13 +77,15 @@ async fn a_user_needs_no_more_than_the_documented_rights() {
     let mut witnessed = bid("seen", "me");
     witnessed.crash_witness = true;
     let granted = leasehold_testkit::conformance::won(store.acquire(&witnessed).await);
-    let (here, there) = (store.watch(leasehold_core::Scope::All).await, store.candidates(&granted.claim.name).await);
+    let (here, there) =
+        (store.watch(leasehold_core::Scope::All).await, store.candidates(&granted.claim.name).await);
     assert!(here.is_ok() && there.is_ok(), "{here:?} {there:?}");
     assert_eq!(store.list("").await.unwrap().len(), 2);
     let told = store.diagnose().await.unwrap();
     assert!(told.iter().any(|finding| finding.code == "not-allowed-to-look"), "{told:?}");
     // And what is not theirs is not ours.
-    let elsewhere = RedisStore::open(&format!("redis://lh:pw@{}?prefix=other:", server.addr())).await.unwrap();
+    let elsewhere =
+        RedisStore::open(&format!("redis://lh:pw@{}?prefix=other:", server.addr())).await.unwrap();
     match elsewhere.acquire(&bid("job", "me")).await {
         Acquire::Refused(error) => {
             assert_eq!(*error.kind(), StoreErrorKind::Denied);

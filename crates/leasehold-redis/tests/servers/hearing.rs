@@ -73,7 +73,10 @@ async fn a_vacancy_costs_no_request_however_many_wait_for_it() {
         until(&mut watch, |record| record.claim().is_some()).await;
         watches.push(watch);
     }
-    assert_eq!(server.cli(&["PUBSUB", "NUMSUB", "leasehold:{job}:events"]).field("leasehold:{job}:events"), Some("1".into()));
+    assert_eq!(
+        server.cli(&["PUBSUB", "NUMSUB", "leasehold:{job}:events"]).field("leasehold:{job}:events"),
+        Some("1".into())
+    );
     server.cli(&["CONFIG", "RESETSTAT"]);
     let_go(&other, &granted.claim).await;
     for watch in &mut watches {
@@ -114,7 +117,10 @@ async fn a_witness_in_a_cluster_is_seen_by_every_node() {
         let _ = won(holder.acquire(&wanted).await);
     }
     for name in &names {
-        assert!(matches!(waiter.acquire(&bid(name, "waiter")).await, leasehold_core::Acquire::Held(_)), "{name}");
+        assert!(
+            matches!(waiter.acquire(&bid(name, "waiter")).await, leasehold_core::Acquire::Held(_)),
+            "{name}"
+        );
     }
     drop(holder);
     for name in &names {

@@ -103,8 +103,26 @@ async fn hostile_names_are_data() {
     let server = Redis::new().start().await.unwrap();
     let store = open(&server.url()).await;
     let names = [
-        "{", "}", "{}", "a}b{c", "%7B", "a:claim", "job:fence", "job}:claim", "*", "job?", "[a-z]", "\\", "\"; return 1",
-        "KEYS[1]", "' .. redis.call('FLUSHALL') .. '", "ARGV", "naïve", "日本", "a b", "replica=x fence=9",
+        "{",
+        "}",
+        "{}",
+        "a}b{c",
+        "%7B",
+        "a:claim",
+        "job:fence",
+        "job}:claim",
+        "*",
+        "job?",
+        "[a-z]",
+        "\\",
+        "\"; return 1",
+        "KEYS[1]",
+        "' .. redis.call('FLUSHALL') .. '",
+        "ARGV",
+        "naïve",
+        "日本",
+        "a b",
+        "replica=x fence=9",
     ];
     let mut claims = Vec::new();
     for name in names {
@@ -145,7 +163,10 @@ async fn foreign_and_damaged_values_are_named_and_left_alone() {
         server.cli(damage);
         let before = server.cli(&["DUMP", key]);
         let kind = refused(store.acquire(&bid("job", "me")).await);
-        assert!(matches!(&kind, StoreErrorKind::Corrupt { key: told, .. } if **told == *key), "{damage:?}: {kind:?}");
+        assert!(
+            matches!(&kind, StoreErrorKind::Corrupt { key: told, .. } if **told == *key),
+            "{damage:?}: {kind:?}"
+        );
         assert_eq!(server.cli(&["DUMP", key]), before, "{damage:?}");
         assert_eq!(keys(&server), [key]);
     }
@@ -177,8 +198,12 @@ async fn a_batch_gives_each_claim_its_own_answer_in_few_round_trips() {
     for (at, answer) in answers.iter().enumerate() {
         match at {
             7 => assert!(matches!(answer, Renew::NotHolder(_)), "{answer:?}"),
-            8 => assert!(matches!(answer, Renew::Refused(e) if matches!(e.kind(), StoreErrorKind::Corrupt { .. }))),
-            9 => assert!(matches!(answer, Renew::Refused(e) if matches!(e.kind(), StoreErrorKind::Config(_)))),
+            8 => assert!(
+                matches!(answer, Renew::Refused(e) if matches!(e.kind(), StoreErrorKind::Corrupt { .. }))
+            ),
+            9 => {
+                assert!(matches!(answer, Renew::Refused(e) if matches!(e.kind(), StoreErrorKind::Config(_))))
+            }
             _ => assert!(matches!(answer, Renew::Renewed { .. }), "{at}: {answer:?}"),
         }
     }

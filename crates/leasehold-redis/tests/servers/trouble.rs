@@ -30,8 +30,10 @@ async fn scripts_that_the_server_forgets_are_sent_again_in_the_same_call() {
             }
             claims
         };
-        let renewals: Vec<_> =
-            claims.into_iter().map(|claim| leasehold_core::Renewal { claim, ttl: crate::common::TTL }).collect();
+        let renewals: Vec<_> = claims
+            .into_iter()
+            .map(|claim| leasehold_core::Renewal { claim, ttl: crate::common::TTL })
+            .collect();
         assert!(store.renew(&renewals).await.iter().all(|answer| matches!(answer, Renew::Renewed { .. })));
         assert_eq!(store.list("many").await.unwrap().len(), 20);
         done.send(()).unwrap();
@@ -193,7 +195,8 @@ async fn a_password_that_is_changed_is_told_as_denied() {
     })
     .await;
     server.cli(&["ACL", "SETUSER", "me", "resetpass", ">old"]);
-    eventually("let in again", async || matches!(renew(&store, &granted.claim).await, Renew::Renewed { .. })).await;
+    eventually("let in again", async || matches!(renew(&store, &granted.claim).await, Renew::Renewed { .. }))
+        .await;
 }
 
 /// I11.

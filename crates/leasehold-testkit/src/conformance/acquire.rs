@@ -2,7 +2,8 @@
 
 use super::subject::{Subject, fence, held, lease, replica, won};
 use leasehold_core::{
-    Acquire, Bid, Claim, Fence, Force, LeaseState, Note, Parting, Predecessor, Renew, Renewal, TraceContext,
+    Acquire, Bid, Claim, Fence, Force, LeaseState, Note, Parting, Predecessor, Renew, Renewal,
+    StoreErrorKind, TraceContext,
 };
 
 pub(super) async fn rule_01_a_free_lease_is_granted_with_the_first_fence(s: Subject) {
@@ -116,6 +117,33 @@ pub(super) async fn rule_04_a_repeated_attempt_gets_the_same_answer_and_more_tim
     assert_eq!((&again.predecessor, &again.inherited), (&answer.predecessor, &Some(note)));
     s.pass(s.ttl * 6 / 10).await;
     assert_eq!(s.record("feed").await.claim(), Some(&answer.claim), "extended as by a renewal");
+}
+
+/// A request that was on its way for longer than its term lasted would take the lease for nobody (I7).
+pub(super) async fn rule_04_an_attempt_is_spent_when_its_term_has_ended(s: Subject) {
+    let spent = |answer: Acquire| match answer {
+        Acquire::Refused(error) => assert_eq!(*error.kind(), StoreErrorKind::SpentAttempt, "{error}"),
+        other => panic!("an attempt that is over was answered {other:?}"),
+    };
+    let released = s.bid("released", "a");
+    s.let_go(&won(s.store.acquire(&released).await).claim).await;
+    let forced = s.bid("forced", "a");
+    let _ = won(s.store.acquire(&forced).await);
+    let by = replica("operator");
+    assert!(matches!(s.store.force_release(&forced.name, &by, "stuck").await, Force::Forced { .. }));
+    let expired = s.bid("expired", "a");
+    let _ = won(s.store.acquire(&expired).await);
+    s.outlive(s.ttl).await;
+    for late in [&released, &forced, &expired] {
+        let before = s.record(late.name.as_str()).await;
+        spent(s.store.acquire(late).await);
+        spent(s.other.acquire(late).await);
+        assert!(s.record(late.name.as_str()).await.same_standing(&before), "nothing has changed");
+        // Another attempt of the same replica is welcome.
+        let next = won(s.store.acquire(&s.bid(late.name.as_str(), "a")).await);
+        assert_eq!(next.claim.fence.get(), 2);
+        s.let_go(&next.claim).await;
+    }
 }
 
 /// B32: whether one's own lease can be taken again has one answer on all stores: by the same attempt only.

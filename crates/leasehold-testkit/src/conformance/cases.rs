@@ -13,6 +13,7 @@ macro_rules! __leasehold_cases {
             acquire::rule_02_the_counter_outlives_release_expiry_and_force
             acquire::rule_02_renewing_and_repeating_do_not_move_the_counter
             acquire::rule_04_a_repeated_attempt_gets_the_same_answer_and_more_time
+            acquire::rule_04_an_attempt_is_spent_when_its_term_has_ended
             acquire::rule_04_another_attempt_of_the_same_replica_is_another_bidder
             holding::rule_03_renewing_keeps_a_claim_alive
             holding::rule_03_only_the_whole_claim_renews_or_releases
