@@ -1,5 +1,16 @@
 //! Leases of leasehold in Redis and Valkey: one server, Sentinel or Cluster.
 //!
+//! ```no_run
+//! # async fn open() -> Result<(), leasehold_core::StoreError> {
+//! let store = leasehold_redis::RedisStore::open("redis://127.0.0.1/0").await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Addresses
+//! `redis://` and `rediss://` for one server, `redis+unix://` for its socket, `redis+sentinel://` and `rediss+sentinel://`
+//! for whichever the sentinels name, `redis+cluster://` and `rediss+cluster://` for a Cluster. Their parameters are in
+//! `docs/semantics/redis.md`.
+//!
 //! What it promises and what not is in `docs/semantics/redis.md`.
 //!
 //! # Map
@@ -20,6 +31,7 @@ mod acquire;
 mod config;
 mod diagnose;
 mod error;
+mod fenced;
 mod gate;
 mod hearing;
 mod keys;
@@ -36,4 +48,5 @@ mod store;
 mod witness;
 
 pub use config::{Config, MAX_PATIENCE, MAX_PREFIX_BYTES};
+pub use fenced::{Fenced, FencedError, FencedScript};
 pub use store::RedisStore;

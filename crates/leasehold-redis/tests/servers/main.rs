@@ -5,6 +5,7 @@
 mod common;
 mod counters;
 mod deployments;
+mod fenced;
 mod hearing;
 mod leases;
 mod trouble;
