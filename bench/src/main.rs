@@ -11,14 +11,20 @@
 //! | `takeover` | how long nobody leads, after a release, a kill and an expiry; beside a polling coordinator |
 //! | `idle` | what a waiting candidate writes |
 //! | `memory` | what a held lease weighs |
+//! | `pairs` | acquire and release on Redis, beside bare commands and two other libraries |
+//! | `renewals` | ten thousand renewals on Redis, together and one by one |
+//! | `waiters` | what a thousand candidates ask of a Redis server |
 //! | `table` | the rows, and the page they make |
 
 mod check;
 mod fenced;
 mod idle;
 mod memory;
+mod pairs;
+mod renewals;
 mod table;
 mod takeover;
+mod waiters;
 
 use anyhow::bail;
 use table::Table;
@@ -48,5 +54,8 @@ fn measure() -> anyhow::Result<Table> {
     memory::run(&mut table)?;
     idle::run(&mut table)?;
     takeover::run(&mut table)?;
+    pairs::run(&mut table)?;
+    renewals::run(&mut table)?;
+    waiters::run(&mut table)?;
     Ok(table)
 }

@@ -135,10 +135,10 @@ impl Door {
             match self.set(SHUT).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    tracing::warn!(door = %self.key, "the gate was opened by somebody else, or by its time")
+                    tracing::warn!(door = %self.key, "the gate was opened by somebody else, or by its time");
                 }
                 Err(failure) => {
-                    tracing::warn!(door = %self.key, error = %failure.fault, "the gate may open by its time")
+                    tracing::warn!(door = %self.key, error = %failure.fault, "the gate may open by its time");
                 }
             }
         }

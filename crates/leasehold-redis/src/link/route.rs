@@ -144,7 +144,7 @@ fn client(address: ConnectionAddr, config: &Config) -> Result<Client, Fault> {
 
 fn sentinel(nodes: &[Node], master: &str, login: &Login, config: &Config) -> Result<SentinelClient, Fault> {
     let addresses: Vec<ConnectionAddr> = nodes.iter().map(|node| address(node, config)).collect();
-    let mut builder = SentinelClientBuilder::new(addresses, master.to_owned(), SentinelServerType::Master)?
+    let mut builder = SentinelClientBuilder::new(addresses, master, SentinelServerType::Master)?
         .set_client_to_redis_db(config.database)
         .set_client_to_redis_protocol(protocol(config));
     if let Some(user) = &config.login.user {
