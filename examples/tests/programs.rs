@@ -45,6 +45,27 @@ fn a_paused_holder_is_refused_with_token_1_against_2_and_its_late_release_hurts_
 }
 
 #[test]
+fn a_late_refresh_of_a_shared_cache_is_refused_and_no_reader_goes_back() {
+    let output = example("shared_cache").args(["--seconds", "1", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["ok"], true);
+    assert!(result["refused"]["presented"].as_u64() < result["refused"]["highest"].as_u64(), "{result}");
+}
+
+#[test]
+fn the_fan_out_runs_on_redis() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(leasehold_testkit::redis::Redis::new().start()).unwrap();
+    let output =
+        example("fanout").args(["--seconds", "6", "--json", "--store", &server.url()]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["ok"], true);
+    assert!(result["events"].as_u64().unwrap() > 100);
+}
+
+#[test]
 fn a_store_that_cannot_be_shared_is_refused_before_anything_is_started() {
     for name in ["fanout", "paused_holder"] {
         let output = example(name).args(["--store", "memory:"]).output().unwrap();
