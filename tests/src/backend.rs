@@ -27,7 +27,11 @@ impl Backend {
                 Housing { address: format!("sqlite:{}", dir.join("leases.db").display()), redis: None }
             }
             Self::Redis => {
-                let server = Redis::new().start().await.unwrap_or_else(|error| panic!("{error}"));
+                let server = Redis::new()
+                    .appendonly("everysec")
+                    .start()
+                    .await
+                    .unwrap_or_else(|error| panic!("{error}"));
                 Housing { address: server.url(), redis: Some(server) }
             }
         }

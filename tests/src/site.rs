@@ -4,7 +4,7 @@ use crate::{Backend, Casting, Deadline, FullDisk, WallClock, backend::Housing};
 use leasehold::{BootClock, Clock, LeaseName, LeaseRecord, LeaseState, SharedStore};
 use leasehold_testkit::redis::RedisServer;
 use std::{
-    cell::OnceCell,
+    cell::{OnceCell, RefCell},
     fmt,
     path::{Path, PathBuf},
     time::Duration,
@@ -21,7 +21,7 @@ const STORE_DIR: &str = "store";
 pub struct Site {
     // Dropped in this order: the store before the runtime that it needs, the directory last.
     store: OnceCell<SharedStore>,
-    redis: Option<RedisServer>,
+    redis: RefCell<Option<RedisServer>>,
     runtime: Runtime,
     address: String,
     program: &'static str,
@@ -81,7 +81,7 @@ impl Site {
             .build()
             .expect("a runtime for the test");
         let Housing { address, redis } = runtime.block_on(backend.house(&dir.path().join(STORE_DIR)));
-        Self { store: OnceCell::new(), redis, runtime, address, program, dir }
+        Self { store: OnceCell::new(), redis: redis.into(), runtime, address, program, dir }
     }
 
     /// A replica to be started here.
@@ -89,13 +89,26 @@ impl Site {
         Casting::new(self.program, &self.address, id)
     }
 
-    /// The server of the store.
+    /// Does something with the server of the store.
     ///
     /// # Panics
     /// If the store has none.
-    #[must_use]
-    pub fn redis(&self) -> &RedisServer {
-        self.redis.as_ref().expect("a store on a Redis server")
+    pub fn on_redis<T>(&self, act: impl FnOnce(&RedisServer) -> T) -> T {
+        act(self.redis.borrow().as_ref().expect("a store on a Redis server"))
+    }
+
+    /// Kills the server of the store, and starts it again.
+    ///
+    /// # Panics
+    /// If the store has none, or it does not come back.
+    pub fn restart_redis(&self) {
+        let mut server = self.redis.borrow_mut();
+        let server = server.as_mut().expect("a store on a Redis server");
+        let restarted = self.runtime.block_on(async {
+            server.kill().await;
+            server.restart().await
+        });
+        restarted.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// The test's directory.

@@ -93,7 +93,7 @@ impl Fault {
             error = error.on(lease);
         }
         match self {
-            Self::Redis(cause) => error.because(cause),
+            Self::Redis(cause) => error.because(Quote(cause.to_string())),
             Self::Known(_) | Self::Silence(_) => error,
         }
     }
@@ -106,6 +106,11 @@ impl Fault {
         }
     }
 }
+
+/// What the client or the server said. Its own words hold their cause already; as a chain it would be told twice.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Quote(String);
 
 fn redis_kind(error: &RedisError) -> StoreErrorKind {
     let said = || -> Arc<str> {

@@ -108,7 +108,7 @@ pub async fn play(plan: Plan) -> Result<(), BoxError> {
     if seen.went_back > 0 {
         return Err(format!("a reader saw an older version {} times", seen.went_back).into());
     }
-    if seen.reads < 100 || seen.last.0 != three || presented != two {
+    if seen.reads < 100 || seen.last.0 < three || presented != two {
         return Err(format!("not enough was seen: {seen:?}, refused {presented}").into());
     }
     let summary = serde_json::json!({
