@@ -173,9 +173,8 @@ impl Stage {
     /// Waits for a line.
     async fn until(&mut self, what: &str, wanted: impl Fn(usize, &Said) -> bool) -> Result<Line, BoxError> {
         loop {
-            let (at, line) = match timeout(PATIENCE, self.lines.recv()).await {
-                Ok(Some(said)) => said,
-                _ => return Err(format!("waited in vain for {what} of {LEASE}").into()),
+            let Ok(Some((at, line))) = timeout(PATIENCE, self.lines.recv()).await else {
+                return Err(format!("waited in vain for {what} of {LEASE}").into());
             };
             if wanted(at, &line.said) {
                 return Ok(line);
@@ -189,9 +188,8 @@ impl Stage {
     /// Waits for a leader under a higher fence: who, under which, since when and after what.
     async fn leader(&mut self, above: u64) -> Result<(usize, u64, (Stamp, String)), BoxError> {
         loop {
-            let (at, line) = match timeout(PATIENCE, self.lines.recv()).await {
-                Ok(Some(said)) => said,
-                _ => return Err("nobody leads".into()),
+            let Ok(Some((at, line))) = timeout(PATIENCE, self.lines.recv()).await else {
+                return Err("nobody leads".into());
             };
             if let Said::Leads { fence, before } = line.said
                 && fence > above

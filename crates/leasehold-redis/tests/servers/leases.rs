@@ -202,7 +202,7 @@ async fn a_batch_gives_each_claim_its_own_answer_in_few_round_trips() {
                 matches!(answer, Renew::Refused(e) if matches!(e.kind(), StoreErrorKind::Corrupt { .. }))
             ),
             9 => {
-                assert!(matches!(answer, Renew::Refused(e) if matches!(e.kind(), StoreErrorKind::Config(_))))
+                assert!(matches!(answer, Renew::Refused(e) if matches!(e.kind(), StoreErrorKind::Config(_))));
             }
             _ => assert!(matches!(answer, Renew::Renewed { .. }), "{at}: {answer:?}"),
         }

@@ -17,7 +17,7 @@ pub enum Reply {
     /// Text or bytes.
     Bytes(Vec<u8>),
     /// Several.
-    Array(Vec<Reply>),
+    Array(Vec<Self>),
     /// A refusal.
     Error(String),
 }
