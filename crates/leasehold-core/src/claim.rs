@@ -38,7 +38,9 @@ impl AttemptId {
     /// All 32 lower-case hex digits, for stores that keep text.
     #[must_use]
     pub fn to_hex(&self) -> String {
-        self.0.iter().map(|b| format!("{b:02x}")).collect()
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digits = self.0.iter().flat_map(|b| [b >> 4, b & 15]);
+        digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
     }
 
     /// Reads what [`AttemptId::to_hex`] wrote; `None` for anything else.

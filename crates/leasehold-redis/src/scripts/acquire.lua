@@ -11,15 +11,16 @@ local kept = redis.pcall('HMGET', KEYS[2], 'counter', 'term', 'fate', 'past', 'n
 if kept.err then return {'damaged', KEYS[2], kept.err} end
 local counter, term, fate, past, note_of, note_to = unpack(kept)
 
+local highest = 0
 if counter then
-  local number = string.find(counter, '^[1-9]%d*$') and #counter <= 16 and tonumber(counter)
-  if not number or number > LAST then return {'damaged', KEYS[2], 'its counter is no fence'} end
+  highest = tonumber(counter) or 0
+  -- As a fence is written, and in no other way: 12, not 12.0, 1e1 or 0xc.
+  if highest < 1 or highest > LAST or string.find(counter, '%D') then
+    return {'damaged', KEYS[2], 'its counter is no fence'}
+  end
 end
-if term and not string.find(term, '^fence=%d+ .*attempt=%x+ .*replica=%S+') then
-  return {'damaged', KEYS[2], 'its term cannot be read'}
-end
+if term and string.sub(term, 1, 6) ~= 'fence=' then return {'damaged', KEYS[2], 'its term cannot be read'} end
 
-local highest = tonumber(counter or 0)
 if claim then
   local left = redis.call('PTTL', KEYS[1])
   if left < 0 then return {'damaged', KEYS[1], 'it has no expiry'} end
@@ -48,10 +49,10 @@ if claim then
 end
 
 -- A request that was on its way for longer than its own term lasted must not begin another one.
-local function spent(text)
-  return text and string.find(text, ' attempt=' .. ARGV[1] .. ' ', 1, true)
+local attempt = ' attempt=' .. ARGV[1]
+if (term and string.find(term, attempt, 1, true)) or (past and string.find(past, attempt, 1, true)) then
+  return {'spent'}
 end
-if spent(term) or spent(past) then return {'spent'} end
 
 if ARGV[4] ~= '' then highest = math.max(highest, tonumber(ARGV[4])) end
 if highest >= LAST then return {'exhausted', string.format('%.0f', highest)} end
@@ -63,7 +64,8 @@ if ARGV[5] ~= '' then claim = claim .. ' witness=' .. ARGV[5] end
 redis.call('SET', KEYS[1], claim, 'PX', ARGV[3])
 
 local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+-- Seconds, and the first three of six digits behind them.
+local now = time[1] .. string.sub(time[2] + 1000000, 2, 4)
 if term then
   if not fate or fate == '' then fate = 'expired' end
   past = fate .. ' ' .. term
