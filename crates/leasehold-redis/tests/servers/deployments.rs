@@ -96,6 +96,44 @@ async fn a_user_needs_no_more_than_the_documented_rights() {
 }
 
 #[tokio::test]
+async fn a_user_of_a_cluster_needs_two_rights_more() {
+    let cluster = Cluster::start().await.unwrap();
+    for node in &cluster.nodes {
+        let mut words = vec!["ACL", "SETUSER", "lh", "on", ">pw"];
+        words.extend(ACL.split_whitespace());
+        words.extend(["+cluster|slots", "+cluster|nodes"]);
+        node.cli(&words);
+    }
+    let store = open(&cluster.url().replace("://", "://lh:pw@")).await;
+    for n in 0..8 {
+        round(&store, &format!("job {n}")).await;
+    }
+    assert_eq!(store.list("job").await.unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn the_doctor_names_what_endangers_leases() {
+    let server = Redis::new()
+        .config("maxmemory-policy", "allkeys-lru")
+        .config("maxmemory", "100mb")
+        .start()
+        .await
+        .unwrap();
+    let store = open(&server.url()).await;
+    let codes = async || {
+        let found = store.diagnose().await.unwrap();
+        found.into_iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes().await, ["eviction", "no-persistence"]);
+    for (name, value) in
+        [("maxmemory-policy", "noeviction"), ("appendonly", "yes"), ("appendfsync", "always")]
+    {
+        server.cli(&["CONFIG", "SET", name, value]);
+    }
+    assert_eq!(codes().await, [""; 0]);
+}
+
+#[tokio::test]
 async fn the_rights_in_the_book_are_the_ones_that_are_tested() {
     let page = include_str!("../../../../docs/semantics/redis.md");
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");

@@ -9,3 +9,4 @@ mod fenced;
 mod hearing;
 mod leases;
 mod trouble;
+mod wire;
