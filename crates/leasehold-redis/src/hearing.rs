@@ -7,7 +7,8 @@
 //!                       └─ inboxes  whose letters
 //! ```
 //!
-//! The task connects when there is something to hear, and ends with the store.
+//! The task begins when something is to be heard, on the runtime of whoever asks first, and ends with the store. If that
+//! runtime ends before, the next one who asks begins it anew.
 
 mod attend;
 mod ear;
@@ -16,12 +17,15 @@ mod watches;
 
 use crate::{error::Failure, link::Link};
 use leasehold_core::{Inbox, ReplicaId, Scope, StoreErrorKind, Watch};
+use std::sync::{Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 /// The way to the task that hears. The task ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hearing {
-    orders: mpsc::UnboundedSender<Order>,
+    link: Link,
+    // A std mutex: held to look and to set, never over an await.
+    orders: Mutex<Option<mpsc::UnboundedSender<Order>>>,
 }
 
 /// What the task is asked for. Each is answered when it is in place.
@@ -34,11 +38,9 @@ enum Order {
 }
 
 impl Hearing {
-    /// Starts the task, on the runtime of the caller. It does nothing until it is asked for something.
-    pub(crate) fn start(link: Link) -> Self {
-        let (orders, asked) = mpsc::unbounded_channel();
-        tokio::spawn(attend::attend(link, asked));
-        Self { orders }
+    /// Nothing is heard until something is asked for.
+    pub(crate) fn new(link: Link) -> Self {
+        Self { link, orders: Mutex::default() }
     }
 
     /// Subscribes; the first sightings are the present states.
@@ -58,8 +60,22 @@ impl Hearing {
 
     /// Has the witness connected again.
     pub(crate) fn rewitness(&self) {
-        // A task that is gone has ended with the runtime, and the renewals with it.
-        self.orders.send(Order::Rewitness).ok();
+        // A task that is gone has no witness to connect: the next acquire begins another one.
+        self.task().send(Order::Rewitness).ok();
+    }
+
+    /// The way to the task, which is started if there is none.
+    fn task(&self) -> mpsc::UnboundedSender<Order> {
+        // A panic cannot leave half a sender behind.
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*orders {
+            Some(sender) if !sender.is_closed() => sender.clone(),
+            _ => {
+                let (sender, asked) = mpsc::unbounded_channel();
+                tokio::spawn(attend::attend(self.link.clone(), asked));
+                orders.insert(sender).clone()
+            }
+        }
     }
 
     async fn order<T>(
@@ -67,7 +83,7 @@ impl Hearing {
         order: impl FnOnce(oneshot::Sender<Result<T, Failure>>) -> Order,
     ) -> Result<T, Failure> {
         let (answer, answered) = oneshot::channel();
-        self.orders.send(order(answer)).map_err(|_| Failure::from(StoreErrorKind::Closed))?;
+        self.task().send(order(answer)).map_err(|_| Failure::from(StoreErrorKind::Closed))?;
         answered.await.unwrap_or_else(|_| Err(StoreErrorKind::Closed.into()))
     }
 }

@@ -133,16 +133,27 @@ impl Link {
     /// many have it. On a connection of its own, for the server lets everything behind it wait as well.
     pub(crate) async fn call_then_wait(&self, call: &Call, wait: Wait) -> Result<(Value, u64), Failure> {
         let mut slot = self.shared.patient.lock().await;
-        let mut way = match slot.take() {
-            Some(way) => way,
-            None => self.shared.route.connect(&self.shared.config).await?,
-        };
-        let answer = way.run_then_wait(call, wait).await;
-        match &answer {
-            Err(error) if verdict(error) == Verdict::GiveUp => self.shared.give_up(None),
-            _ => *slot = Some(way),
+        let mut again = call.is_repeatable();
+        loop {
+            let mut way = match slot.take() {
+                Some(way) => way,
+                None => self.shared.route.connect(&self.shared.config).await?,
+            };
+            match way.run_then_wait(call, wait).await {
+                Ok(answer) => {
+                    *slot = Some(way);
+                    return Ok(answer);
+                }
+                // The server closed it while it was idle.
+                Err(error) if std::mem::take(&mut again) && error.is_connection_dropped() => {}
+                Err(error) => {
+                    if verdict(&error) == Verdict::Keep {
+                        *slot = Some(way);
+                    }
+                    return Err(error.into());
+                }
+            }
         }
-        Ok(answer?)
     }
 
     /// Runs many scripts, in one round trip to each server that is concerned; the answers are in the order of the

@@ -51,7 +51,7 @@ impl RedisStore {
         traits.failover_may_lose = true;
         // Measured on one host: a message and a poll take below a millisecond; this leaves room for a network.
         traits.wake_up = Duration::from_millis(5);
-        let store = Self { hearing: Hearing::start(link.clone()), link, traits };
+        let store = Self { hearing: Hearing::new(link.clone()), link, traits };
         diagnose::warn(&store.link).await;
         Ok(store)
     }

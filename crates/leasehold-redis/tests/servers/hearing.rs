@@ -61,6 +61,36 @@ async fn a_server_that_restarts_is_watched_again() {
     until(&mut watch, |record| record.claim() == granted.as_ref().map(|granted| &granted.claim)).await;
 }
 
+/// A store may be opened on one runtime and used on another, which the first does not outlive.
+#[test]
+fn a_store_hears_on_after_the_runtime_that_opened_it_has_ended() {
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let lasting = runtime();
+    let server = lasting.block_on(Redis::new().start()).unwrap();
+    let first = runtime();
+    let store = first.block_on(async {
+        let store = open(&server.url()).await;
+        let mut watch = store.watch(Scope::All).await.unwrap();
+        let granted = win(&store, "job").await;
+        until(&mut watch, |record| record.claim() == Some(&granted.claim)).await;
+        let_go(&store, &granted.claim).await;
+        store
+    });
+    drop(first);
+    lasting.block_on(async {
+        let mut watch = store.watch(Scope::All).await.unwrap();
+        let granted = win(&store, "job").await;
+        until(&mut watch, |record| record.claim() == Some(&granted.claim)).await;
+        let mut seen = bid("seen", "me");
+        seen.crash_witness = true;
+        let seen = won(store.acquire(&seen).await);
+        assert!(matches!(crate::common::renew(&store, &seen.claim).await, Renew::Renewed { .. }));
+    });
+    let _entered = lasting.enter();
+    drop(store);
+}
+
 /// A thousand watchers cost the server one message, and no question.
 #[tokio::test]
 async fn a_vacancy_costs_no_request_however_many_wait_for_it() {
