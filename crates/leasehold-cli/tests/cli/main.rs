@@ -14,6 +14,7 @@ mod losing;
 mod parent_death;
 mod paused;
 mod pty;
+mod redis;
 mod secrets;
 mod signals;
 mod statuses;
