@@ -9,6 +9,8 @@ pub(crate) struct Counts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
+    /// Those of the passed ones that failed first.
+    pub(crate) flaky: u64,
 }
 
 /// Whose summary lines are read. What tests print is passed on in between, and may hold anything, also the summary
@@ -58,6 +60,7 @@ impl Counts {
     fn tallied<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
         let mut counts = Self::default();
         for part in parts {
+            counts.flaky += flaky(part);
             let Some((number, outcome)) = part.trim().split_once(' ') else { continue };
             // What is not a number belongs to the remark in parentheses before it: `2 passed (1 slow, 1 leaky)`.
             let Ok(number) = number.parse::<u64>() else { continue };
@@ -77,6 +80,7 @@ impl AddAssign for Counts {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.flaky += other.flaky;
     }
 }
 
@@ -86,8 +90,18 @@ impl fmt::Display for Counts {
         if self.skipped > 0 {
             write!(f, ", {} skipped", self.skipped)?;
         }
+        if self.flaky > 0 {
+            write!(f, ", {} flaky: a defect, named above", self.flaky)?;
+        }
         Ok(())
     }
+}
+
+/// How many of a part are flaky: 2 of `10 passed (1 slow` and `2 flaky)`.
+fn flaky(part: &str) -> u64 {
+    let words: Vec<&str> = part.split(' ').map(|word| word.trim_matches(['(', ')'])).collect();
+    let at = words.windows(2).find(|pair| pair[1] == "flaky");
+    at.and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
 }
 
 /// The line without its terminal sequences (`ESC [ … letter`).
@@ -112,7 +126,25 @@ mod tests {
     fn says(runner: Runner, line: &str, passed: u64, failed: u64, skipped: u64) {
         let mut sum = None;
         runner.reads(line, &mut sum);
-        assert_eq!(sum, Some(Counts { passed, failed, skipped }), "in {line:?}");
+        assert_eq!(
+            sum.map(|sum| Counts { flaky: 0, ..sum }),
+            Some(Counts { passed, failed, skipped, flaky: 0 }),
+            "in {line:?}"
+        );
+    }
+
+    #[test]
+    fn a_test_that_passed_only_the_second_time_is_counted_and_told() {
+        for line in [
+            "Summary [ 1.2s] 12 tests run: 12 passed (2 flaky), 3 skipped",
+            "Summary [ 1.2s] 12 tests run: 12 passed (1 slow, 2 flaky, 1 leaky), 3 skipped",
+        ] {
+            let mut sum = None;
+            Runner::Nextest.reads(line, &mut sum);
+            let sum = sum.unwrap();
+            assert_eq!((sum.passed, sum.failed, sum.flaky), (12, 0, 2), "{line}");
+            assert!(sum.to_string().ends_with("2 flaky: a defect, named above"));
+        }
     }
 
     #[test]

@@ -128,7 +128,7 @@ mod tests {
             test result: FAILED. 2 passed; 1 failed; 3 ignored\nlast line without an end";
         let mut copy = Vec::new();
         let sum = tally(Runner::Libtest, &output[..], &mut copy).unwrap();
-        assert_eq!(sum, Some(Counts { passed: 3, failed: 1, skipped: 3 }));
+        assert_eq!(sum, Some(Counts { passed: 3, failed: 1, skipped: 3, flaky: 0 }));
         assert_eq!(copy, output);
     }
 

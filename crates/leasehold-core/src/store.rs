@@ -10,8 +10,8 @@
 //!    claim that expired by the store's clock is over, even if nobody took the lease since.
 //! 4. **Four outcomes.** `Unknown` is for a request that may or may not have been carried out. The same attempt id
 //!    gets the same answer: while its claim lives, an acquire repeated with it is granted the same fence again and
-//!    extended as by a renewal. Once its term has ended the attempt is spent: it is refused, never granted anew, at least
-//!    until another term has ended. A request that was on its way for too long must not take a lease for nobody.
+//!    extended as by a renewal. An attempt whose term has ended is spent: it is refused, never granted again, at least
+//!    until two further terms have begun. A request that was on its way for too long must not take a lease for nobody.
 //! 5. **release may name an heir and a window**: until the window ends only the heir is granted, then anyone. It
 //!    carries the note and the trace context.
 //! 6. **acquire answers with the predecessor**: its fate, fence, note and trace (of the release, else of the acquire).

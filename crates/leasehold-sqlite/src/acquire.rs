@@ -50,7 +50,7 @@ fn decide(db: &mut Db, bid: &Bid, caller: &Caller<Acquire>) -> Result<Acquire, F
         if let Some(granted) = repeat(tx, &standing, bid, now)? {
             return Ok(Verdict::Changed(Acquire::Granted(granted)));
         }
-        if standing.spent == Some(bid.attempt) {
+        if standing.spent.contains(&Some(bid.attempt)) {
             return Err(StoreErrorKind::SpentAttempt.into());
         }
         let Some(fence) = Fence::after(standing.counter, bid.floor) else {

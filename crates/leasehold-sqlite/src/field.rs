@@ -130,6 +130,11 @@ impl<'r> Fields<'r> {
         Ok(AttemptId::from_bytes(bytes))
     }
 
+    /// The same, or none.
+    pub(crate) fn maybe_attempt(&self, column: &str) -> Result<Option<AttemptId>, Fault> {
+        if self.value(column)? == ValueRef::Null { Ok(None) } else { self.attempt(column).map(Some) }
+    }
+
     /// A trace; none if it is NULL or no valid one: it is nobody's business to repair those.
     pub(crate) fn trace(&self, column: &str) -> Result<TraceContext, Fault> {
         Ok(self.maybe_text(column)?.map_or(TraceContext::NONE, |text| TraceContext::parse(&text)))

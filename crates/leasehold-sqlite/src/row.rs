@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// The columns, in the order in which they are read.
 pub(crate) const COLUMNS: &str = "name, counter, turn, replica, attempt, boot, since, until, trace, witness, \
-     heir, heir_boot, heir_until, fate, past_fence, past_replica, past_attempt, past_trace, forced_by, forced_why";
+     heir, heir_boot, heir_until, fate, past_fence, past_replica, past_attempt, older_attempt, past_trace, \
+     forced_by, forced_why";
 
 /// A lease as it is stored, before any clock was looked at.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +21,8 @@ pub(crate) struct Row {
     pub(crate) term: Option<Term>,
     pub(crate) heir: Option<Reservation>,
     pub(crate) past: Predecessor,
-    /// The attempt of the term that ended last.
-    pub(crate) spent: Option<AttemptId>,
+    /// The attempts of the last two terms that ended, the latest first.
+    pub(crate) spent: [Option<AttemptId>; 2],
 }
 
 /// A claim with what is kept of it.
@@ -61,10 +62,10 @@ impl Row {
         let heir = Reservation::parse(fields)?;
         let past = parse_past(fields)?;
         let spent = if past == Predecessor::None {
-            fields.nothing(["past_attempt"])?;
-            None
+            fields.nothing(["past_attempt", "older_attempt"])?;
+            [None; 2]
         } else {
-            Some(fields.attempt("past_attempt")?)
+            [Some(fields.attempt("past_attempt")?), fields.maybe_attempt("older_attempt")?]
         };
         Ok(Self { name, counter, turn, term, heir, past, spent })
     }
@@ -81,7 +82,7 @@ impl Row {
         conn.prepare_cached(&format!(
             "INSERT OR REPLACE INTO lease ({COLUMNS}) VALUES (:name, :counter, :turn, :replica, :attempt, :boot, \
              :since, :until, :trace, :witness, :heir, :heir_boot, :heir_until, :fate, :past_fence, :past_replica, \
-             :past_attempt, :past_trace, :forced_by, :forced_why)"
+             :past_attempt, :older_attempt, :past_trace, :forced_by, :forced_why)"
         ))?
         .execute(named_params! {
             ":name": self.name.as_str(),
@@ -100,7 +101,8 @@ impl Row {
             ":fate": ended.map(|_| self.past.fate().as_str()),
             ":past_fence": ended.map(|e| number(e.fence.get())),
             ":past_replica": ended.map(|e| e.replica.as_str()),
-            ":past_attempt": self.spent.as_ref().map(|attempt| &attempt.as_bytes()[..]),
+            ":past_attempt": self.spent[0].as_ref().map(|attempt| &attempt.as_bytes()[..]),
+            ":older_attempt": self.spent[1].as_ref().map(|attempt| &attempt.as_bytes()[..]),
             ":past_trace": ended.and_then(|e| e.trace.traceparent()),
             ":forced_by": by,
             ":forced_why": why,

@@ -31,6 +31,7 @@ CREATE TABLE lease (
   past_fence  INTEGER,
   past_replica TEXT,
   past_attempt BLOB,            -- 16 bytes: the attempt is spent, and never granted again
+  older_attempt BLOB,           -- the same of the term before that one; NULL if there was none
   past_trace  TEXT,
   forced_by   TEXT,             -- with fate 'forced' only
   forced_why  TEXT

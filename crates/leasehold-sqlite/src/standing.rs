@@ -21,8 +21,8 @@ pub(crate) struct Standing {
     pub(crate) term: Option<Term>,
     pub(crate) heir: Option<Reservation>,
     pub(crate) past: Predecessor,
-    /// The attempt of the term that ended last: it is never granted again.
-    pub(crate) spent: Option<AttemptId>,
+    /// The attempts of the last two terms that ended, the latest first: they are never granted again.
+    pub(crate) spent: [Option<AttemptId>; 2],
     /// The witness of the crashed process that held it, when that was noticed just now.
     pub(crate) crashed: Option<Arc<str>>,
 }
@@ -49,7 +49,7 @@ impl<'s> Judge<'s> {
                 term: None,
                 heir: None,
                 past,
-                spent: None,
+                spent: [None; 2],
                 crashed: None,
             });
         };
@@ -132,7 +132,7 @@ impl Standing {
     /// Ends the term, in `trace` if there is one, else in the trace of its acquire.
     pub(crate) fn end(&mut self, trace: &TraceContext, fate: impl FnOnce(Ended) -> Predecessor) {
         if let Some(Term { claim, trace: begun_in, .. }) = self.term.take() {
-            self.spent = Some(claim.attempt);
+            self.spent = [Some(claim.attempt), self.spent[0]];
             let trace = if *trace == TraceContext::NONE { begun_in } else { trace.clone() };
             self.past = fate(Ended { fence: claim.fence, replica: claim.replica, trace });
         }

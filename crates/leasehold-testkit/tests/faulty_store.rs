@@ -73,6 +73,35 @@ async fn an_answer_may_be_late_after_the_store_has_acted_or_the_request_late_bef
     }
 }
 
+/// The caller has long gone on when the store carries it out.
+#[tokio::test(start_paused = true)]
+async fn a_straggler_is_carried_out_when_nobody_waits_for_it_any_more() {
+    let (store, faulty, faults) = faulty();
+    for verb in [Verb::Acquire, Verb::Renew, Verb::Release] {
+        faults.always(verb, Fault::Straggle(TTL / 2));
+    }
+    let wanted = bid();
+    assert!(matches!(faulty.acquire(&wanted).await, Acquire::Unknown(_)));
+    assert_eq!(holder(&store).await, None);
+    tokio::time::sleep(TTL).await;
+    assert_eq!(holder(&store).await, Some(wanted.attempt), "since half a ttl");
+
+    let claim = store.inspect(&wanted.name).await.unwrap().claim().unwrap().clone();
+    let renewal = Renewal { claim: claim.clone(), ttl: TTL * 4 };
+    tokio::time::sleep(TTL / 4).await;
+    assert!(matches!(faulty.renew(&[renewal.clone()]).await[..], [Renew::Unknown(_)]));
+    // Too late: the claim has expired meanwhile, and the next is another's.
+    tokio::time::sleep(TTL * 3 / 8).await;
+    assert_eq!(holder(&store).await, None);
+    let Acquire::Granted(next) = store.acquire(&bid()).await else { panic!("vacant") };
+    assert!(matches!(faulty.release(&claim, &Parting::default()).await, Release::Unknown(_)));
+    assert!(matches!(faulty.release(&next.claim, &Parting::default()).await, Release::Unknown(_)));
+    assert_eq!(holder(&store).await, Some(next.claim.attempt));
+    tokio::time::sleep(TTL * 5 / 8).await;
+    assert_eq!(holder(&store).await, None);
+    assert_eq!(store.inspect(&bid().name).await.unwrap().predecessor.fate().as_str(), "released");
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_answers_a_request_that_hangs_whether_or_not_it_was_carried_out() {
     let (store, faulty, faults) = faulty();

@@ -28,10 +28,15 @@ fn a_password_leaves_the_process_title_and_reaches_the_command() {
 #[test]
 fn no_error_of_a_store_shows_its_password() {
     let store = Store::new();
-    for url in ["redis://user:hunter2@127.0.0.1:1/0", "nosuch://user:hunter2@host/db?password=hunter2"] {
+    for (url, expected) in [
+        ("redis://user:hunter2@127.0.0.1:1/0", 69),
+        ("redis+sentinel://user:hunter2@127.0.0.1:1/m?sentinel_password=hunter2", 69),
+        ("redis://user:hunter2@127.0.0.1:1/hunter2", 64),
+        ("nosuch://user:hunter2@host/db?password=hunter2", 64),
+    ] {
         for args in [&["run", JOB, "--", "true"][..], &["status", "--log=trace"], &["doctor"]] {
             let (code, stdout, stderr) = output(store.leasehold(args).env("LEASEHOLD_STORE", url));
-            assert_eq!(code, 64, "{args:?}");
+            assert_eq!(code, expected, "{args:?} {url}: {stderr}");
             assert!(!(stdout + &stderr).contains("hunter2"), "{args:?} {url}");
         }
     }

@@ -15,8 +15,9 @@ pub(super) struct Entry {
     reserved: Option<(ReplicaId, Moment)>,
     /// How the last ended term ended. While a claim lives this is what its holder was told.
     predecessor: Predecessor,
-    /// The attempt of that term: it is never granted again.
-    spent: Option<AttemptId>,
+    /// The attempts of the last two ended terms, the latest first: they are never granted again. Two, so that a term as
+    /// short as a round trip does not make the store forget the one before.
+    spent: [Option<AttemptId>; 2],
     /// Left by the last ended term, not yet given to anyone.
     note: Option<Note>,
 }
@@ -43,7 +44,7 @@ pub(super) struct Legacy {
 impl Default for Entry {
     fn default() -> Self {
         let predecessor = Predecessor::None;
-        Self { counter: None, holding: None, reserved: None, predecessor, spent: None, note: None }
+        Self { counter: None, holding: None, reserved: None, predecessor, spent: [None; 2], note: None }
     }
 }
 
@@ -115,7 +116,7 @@ impl Entry {
 
     /// Whether the term of an attempt has ended.
     pub(super) fn is_spent(&self, attempt: AttemptId) -> bool {
-        self.spent == Some(attempt)
+        self.spent.contains(&Some(attempt))
     }
 
     /// The claim that lives.
@@ -133,7 +134,7 @@ impl Entry {
     pub(super) fn end(&mut self, trace: TraceContext, fate: impl FnOnce(Ended) -> Predecessor) {
         if let Some(holding) = self.holding.take() {
             let trace = if trace == TraceContext::NONE { holding.trace } else { trace };
-            self.spent = Some(holding.claim.attempt);
+            self.spent = [Some(holding.claim.attempt), self.spent[0]];
             self.predecessor =
                 fate(Ended { fence: holding.claim.fence, replica: holding.claim.replica, trace });
             self.note = None;

@@ -143,6 +143,8 @@ pub(super) async fn rule_04_an_attempt_is_spent_when_its_term_has_ended(s: Subje
         let next = won(s.store.acquire(&s.bid(late.name.as_str(), "a")).await);
         assert_eq!(next.claim.fence.get(), 2);
         s.let_go(&next.claim).await;
+        // One whole term later, too.
+        spent(s.store.acquire(late).await);
     }
 }
 

@@ -17,6 +17,10 @@ pub enum Fault {
     LoseRequest,
     /// The store carries it out, and the answer is lost: its outcome is unknown to the caller.
     LoseReply,
+    /// The outcome is unknown to the caller at once, and the store carries the request out this much later: one that was
+    /// stuck on its way for longer than anybody waits. Only acquire, renew and release straggle; the requests of other
+    /// verbs are lost.
+    Straggle(Duration),
     /// The request is lost, and nobody ever answers.
     Hang,
     /// The store carries it out, and nobody ever answers.

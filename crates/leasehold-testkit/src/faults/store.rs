@@ -31,13 +31,25 @@ impl FaultyStore {
         (Arc::new(faulty), faults)
     }
 
-    /// Carries out a request as the plan says; one that is to be lost is not even made. `failed(error, perhaps)` is the answer for a failure: `perhaps` if the
-    /// request may have been carried out.
+    /// Carries out a request as the plan says; one that is to be lost is not even made. `failed(error, perhaps)` is the
+    /// answer for a failure: `perhaps` if the request may have been carried out.
     async fn around<'f, T>(
         &'f self,
         verb: Verb,
         lease: Option<&LeaseName>,
         request: impl FnOnce() -> BoxFuture<'f, T>,
+        failed: impl FnOnce(StoreError, bool) -> T,
+    ) -> (T, Fault) {
+        self.around_or_later(verb, lease, request, std::future::ready(()), failed).await
+    }
+
+    /// The same for a request that may straggle: `later` is the same request once more, on its own.
+    async fn around_or_later<'f, T>(
+        &'f self,
+        verb: Verb,
+        lease: Option<&LeaseName>,
+        request: impl FnOnce() -> BoxFuture<'f, T>,
+        later: impl Future<Output = ()> + Send + 'static,
         failed: impl FnOnce(StoreError, bool) -> T,
     ) -> (T, Fault) {
         let fault = self.faults.draw(verb);
@@ -63,6 +75,15 @@ impl FaultyStore {
             Fault::LoseReply => {
                 drop(request().await);
                 failed(error(StoreErrorKind::Unreachable), true)
+            }
+            Fault::Straggle(delay) => {
+                let delay = *delay;
+                #[allow(clippy::disallowed_methods, reason = "a request on the wire belongs to nobody")]
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    later.await;
+                });
+                failed(error(StoreErrorKind::TimedOut(Duration::ZERO)), true)
             }
             Fault::Hang => std::future::pending().await,
             Fault::HangAfter => {
@@ -112,7 +133,10 @@ impl LeaseStore for FaultyStore {
                 if perhaps { Acquire::Unknown(error) } else { Acquire::Refused(error) }
             };
             let request = || self.store.acquire(bid);
-            let (mut answer, fault) = self.around(Verb::Acquire, Some(&bid.name), request, failed).await;
+            let (store, same) = (self.store.clone(), bid.clone());
+            let later = async move { drop(store.acquire(&same).await) };
+            let (mut answer, fault) =
+                self.around_or_later(Verb::Acquire, Some(&bid.name), request, later, failed).await;
             match &mut answer {
                 Acquire::Granted(granted) => skew(&mut granted.remaining, &fault),
                 Acquire::Held(held) => skew(&mut held.remaining, &fault),
@@ -132,7 +156,9 @@ impl LeaseStore for FaultyStore {
                 renewals.iter().map(answer).collect()
             };
             let request = || self.store.renew(renewals);
-            let (mut answers, fault) = self.around(Verb::Renew, None, request, failed).await;
+            let (store, same) = (self.store.clone(), renewals.to_vec());
+            let later = async move { drop(store.renew(&same).await) };
+            let (mut answers, fault) = self.around_or_later(Verb::Renew, None, request, later, failed).await;
             for answer in &mut answers {
                 if let Renew::Renewed { remaining } = answer {
                     skew(remaining, &fault);
@@ -148,7 +174,9 @@ impl LeaseStore for FaultyStore {
                 if perhaps { Release::Unknown(error) } else { Release::Refused(error) }
             };
             let request = || self.store.release(claim, parting);
-            self.around(Verb::Release, Some(&claim.name), request, failed).await.0
+            let (store, same, left) = (self.store.clone(), claim.clone(), parting.clone());
+            let later = async move { drop(store.release(&same, &left).await) };
+            self.around_or_later(Verb::Release, Some(&claim.name), request, later, failed).await.0
         })
     }
 

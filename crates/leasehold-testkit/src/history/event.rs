@@ -93,6 +93,8 @@ pub enum Step {
     Grant,
     /// The same attempt asked again.
     Repeat,
+    /// A new term, of an attempt whose term had ended: nobody waits for it any more.
+    Revival,
     /// A renewal.
     Renewal,
 }

@@ -16,6 +16,8 @@ pub enum Mutant {
     CounterInRecord,
     /// The store gives a lease again to whoever asks for it, as if every claim had expired.
     ExpiryUnchecked,
+    /// The store grants an attempt again whose term has ended.
+    SpentIsForgotten,
     /// A replica takes a bid without an answer for a success.
     UnknownIsSuccess,
     /// A replica releases its lease while its worker is still at work.
@@ -33,6 +35,7 @@ impl Mutant {
         Self::RenewByName,
         Self::CounterInRecord,
         Self::ExpiryUnchecked,
+        Self::SpentIsForgotten,
         Self::UnknownIsSuccess,
         Self::ReleaseBeforeJoin,
         Self::OneShotCandidate,

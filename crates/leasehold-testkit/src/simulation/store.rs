@@ -3,8 +3,8 @@
 use super::Mutant;
 use crate::history::{Event, Step, What};
 use leasehold_core::{
-    Acquire, Bid, Claim, LeaseName, LeaseRecord, LeaseState, Moment, Parting, Release, Renew, Renewal,
-    ReplicaId, memory::Table,
+    Acquire, AttemptId, Bid, Claim, LeaseName, LeaseRecord, LeaseState, Moment, Parting, Release, Renew,
+    Renewal, ReplicaId, StoreErrorKind, memory::Table,
 };
 
 /// A request on its way.
@@ -32,11 +32,13 @@ pub(super) struct Store {
     table: Table,
     name: LeaseName,
     mutant: Option<Mutant>,
+    /// The attempts that were granted, in their order.
+    granted: Vec<AttemptId>,
 }
 
 impl Store {
     pub(super) fn new(name: LeaseName, mutant: Option<Mutant>) -> Self {
-        Self { table: Table::default(), name, mutant }
+        Self { table: Table::default(), name, mutant, granted: Vec::new() }
     }
 
     pub(super) fn record(&self, now: Moment) -> LeaseRecord {
@@ -85,6 +87,13 @@ impl Store {
                 }
                 self.table.acquire(now, bid)
             }
+            Some(Mutant::SpentIsForgotten) => match self.table.acquire(now, bid) {
+                Acquire::Refused(error) if *error.kind() == StoreErrorKind::SpentAttempt => {
+                    let attempt = AttemptId::from_bytes(bid.attempt.as_bytes().map(|byte| !byte));
+                    self.table.acquire(now, &Bid { attempt, ..bid.clone() })
+                }
+                answer => answer,
+            },
             _ => self.table.acquire(now, bid),
         }
     }
@@ -98,7 +107,7 @@ impl Store {
         }
     }
 
-    fn audit(&self, now: Moment, before: &LeaseRecord, request: &Request, audit: &mut Vec<Event>) {
+    fn audit(&mut self, now: Moment, before: &LeaseRecord, request: &Request, audit: &mut Vec<Event>) {
         let after = self.record(now);
         let mut note = |claim: &Claim, what| {
             let (lease, replica) = (claim.name.to_string(), claim.replica.to_string());
@@ -111,7 +120,12 @@ impl Store {
         }
         let (Some(claim), remaining) = (after.claim(), after.remaining()) else { return };
         let by = match request {
-            _ if before.claim() != Some(claim) => Step::Grant,
+            Request::Acquire(bid) if before.claim() != Some(claim) => {
+                // What it must remember: two further terms have not begun.
+                let revived = self.granted.iter().rev().take(2).any(|attempt| *attempt == bid.attempt);
+                self.granted.push(bid.attempt);
+                if revived { Step::Revival } else { Step::Grant }
+            }
             Request::Acquire(_) if remaining != before.remaining() => Step::Repeat,
             Request::Renew(_) if remaining != before.remaining() => Step::Renewal,
             _ => return,
