@@ -4,35 +4,49 @@
 //! Hearing ── orders ──► attend   one task: it alone talks and listens on the connection
 //!                       ├─ ear      the connection and its subscriptions
 //!                       ├─ watches  who watches what, and what was shown
-//!                       └─ inboxes  whose letters
+//!                       ├─ inboxes  whose letters
+//!                       └─ retry    when to try again what failed
 //! ```
 //!
-//! The task begins when something is to be heard, on the runtime of whoever asks first, and ends with the store. If that
-//! runtime ends before, the next one who asks begins it anew.
+//! The task begins when something is to be heard, on the runtime of whoever asks first. It ends with the store, wherever it
+//! is just then, and its connection with it. If that runtime ends before, the next one who asks begins it anew.
 
 mod attend;
 mod ear;
 mod inboxes;
+mod retry;
 mod watches;
 
-use crate::{error::Failure, link::Link};
+use crate::{error::Failure, link::Link, witness::Presence};
 use leasehold_core::{Inbox, ReplicaId, Scope, StoreErrorKind, Watch};
-use std::sync::{Mutex, PoisonError};
-use tokio::sync::{mpsc, oneshot};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+};
 
 /// The way to the task that hears. The task ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hearing {
     link: Link,
+    presence: Arc<Presence>,
     // A std mutex: held to look and to set, never over an await.
-    orders: Mutex<Option<mpsc::UnboundedSender<Order>>>,
+    attendance: Mutex<Option<Attendance>>,
+}
+
+/// The task, and where it takes orders.
+#[derive(Debug)]
+struct Attendance {
+    orders: mpsc::UnboundedSender<Order>,
+    task: AbortHandle,
 }
 
 /// What the task is asked for. Each is answered when it is in place.
+#[derive(Debug)]
 enum Order {
     Watch(Scope, oneshot::Sender<Result<Watch, Failure>>),
     Open(ReplicaId, oneshot::Sender<Result<Inbox, Failure>>),
-    Witness(oneshot::Sender<Result<String, Failure>>),
+    Witness(oneshot::Sender<Result<(), Failure>>),
     /// A renewal was refused, for the witness is not connected.
     Rewitness,
 }
@@ -40,7 +54,8 @@ enum Order {
 impl Hearing {
     /// Nothing is heard until something is asked for.
     pub(crate) fn new(link: Link) -> Self {
-        Self { link, orders: Mutex::default() }
+        let presence = Arc::new(Presence::new(link.keys()));
+        Self { link, presence, attendance: Mutex::default() }
     }
 
     /// Subscribes; the first sightings are the present states.
@@ -55,27 +70,16 @@ impl Hearing {
 
     /// The channel on which this process is heard as long as it lives, subscribed by now. See [`crate::witness`].
     pub(crate) async fn witness(&self) -> Result<String, Failure> {
-        self.order(Order::Witness).await
-    }
-
-    /// Has the witness connected again.
-    pub(crate) fn rewitness(&self) {
-        // A task that is gone has no witness to connect: the next acquire begins another one.
-        self.task().send(Order::Rewitness).ok();
-    }
-
-    /// The way to the task, which is started if there is none.
-    fn task(&self) -> mpsc::UnboundedSender<Order> {
-        // A panic cannot leave half a sender behind.
-        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*orders {
-            Some(sender) if !sender.is_closed() => sender.clone(),
-            _ => {
-                let (sender, asked) = mpsc::unbounded_channel();
-                tokio::spawn(attend::attend(self.link.clone(), asked));
-                orders.insert(sender).clone()
-            }
+        // Many claims are made behind one witness: they need not queue for it.
+        if !self.presence.is_seen() {
+            self.order(Order::Witness).await?;
         }
+        Ok(self.presence.channel().to_owned())
+    }
+
+    /// Has it looked whether the server sees the witness, and the witness connected again if not.
+    pub(crate) fn rewitness(&self) {
+        self.send(Order::Rewitness);
     }
 
     async fn order<T>(
@@ -83,7 +87,33 @@ impl Hearing {
         order: impl FnOnce(oneshot::Sender<Result<T, Failure>>) -> Order,
     ) -> Result<T, Failure> {
         let (answer, answered) = oneshot::channel();
-        self.task().send(order(answer)).map_err(|_| Failure::from(StoreErrorKind::Closed))?;
+        self.send(order(answer));
         answered.await.unwrap_or_else(|_| Err(StoreErrorKind::Closed.into()))
+    }
+
+    /// Gives an order to the task, which is started if there is none.
+    fn send(&self, order: Order) {
+        // Each change is one assignment, so that a panic leaves it whole.
+        let mut attendance = self.attendance.lock().unwrap_or_else(PoisonError::into_inner);
+        let order = match &*attendance {
+            Some(present) => match present.orders.send(order) {
+                Ok(()) => return,
+                // It has ended with its runtime.
+                Err(mpsc::error::SendError(order)) => order,
+            },
+            None => order,
+        };
+        let (orders, asked) = mpsc::unbounded_channel();
+        let attending = attend::attend(self.link.clone(), self.presence.clone(), asked);
+        let task = tokio::spawn(attending).abort_handle();
+        // If this runtime ends, too, whoever waits for the answer is told that the store is closed.
+        orders.send(order).ok();
+        *attendance = Some(Attendance { orders, task });
+    }
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }

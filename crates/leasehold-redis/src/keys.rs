@@ -12,6 +12,7 @@
 //! leasehold:{NAME}:events    channel           each change of hands
 //! leasehold:{REPLICA}:mail   list, expires     letters; also the channel that says there are some
 //! leasehold:witness:NONCE    channel           subscribed as long as a process lives
+//! leasehold:{NONCE}:echo     channel           what a process says to itself, to find out whether it hears
 //! ```
 
 use leasehold_core::{LeaseName, ReplicaId, ResourceName};
@@ -65,6 +66,10 @@ impl Keys {
 
     pub(crate) fn witness(&self, nonce: &str) -> String {
         format!("{}witness:{nonce}", self.prefix)
+    }
+
+    pub(crate) fn echo(&self, nonce: &str) -> String {
+        self.tagged(nonce, ":echo")
     }
 
     /// The pattern of all channels, for PSUBSCRIBE. Not only those of events: the right to subscribe a pattern is given for

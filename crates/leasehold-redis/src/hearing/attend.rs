@@ -1,79 +1,86 @@
 //! The task that hears: it connects, subscribes, shows what it hears, and begins again when the connection ends.
+//!
+//! Three things fail apart from each other, and each is tried again by itself: the connection on which is heard, the
+//! witness, and what is read over the [`Link`]. A lease or a letter that cannot be read costs nobody his witness.
 
 use super::{
     Order,
-    ear::{Ear, Subscriptions},
+    ear::{Ear, Subscriptions, is_end},
     inboxes::Inboxes,
+    retry::{Retry, until},
     watches::Watches,
 };
 use crate::{
     error::{Failure, Fault},
     link::Link,
-    witness::{self, Witness},
+    witness::{self, Presence, Witness},
 };
-use leasehold_core::{StoreErrorKind, Verb, backoff::Backoff};
+use leasehold_core::{StoreErrorKind, Verb};
 use redis::Msg;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::UnboundedReceiver,
-    time::{Instant, MissedTickBehavior, interval, sleep_until},
+    time::{MissedTickBehavior, interval},
 };
 
-/// How often the connection is asked whether it is one.
-const PULSE: Duration = Duration::from_secs(2);
-/// The first and the longest pause between two attempts to connect.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+/// How often what is connected is looked after.
+const PULSE: Duration = Duration::from_secs(1);
+/// How many orders are carried out together: they share their subscription and their reading.
+const ORDERS: usize = 1_024;
 
 struct Attendant {
     link: Link,
+    presence: Arc<Presence>,
     ear: Option<Ear>,
+    /// Whether the ear is perhaps subscribed to other things than are wanted.
+    is_changed: bool,
     watches: Watches,
     inboxes: Inboxes,
     witness: Witness,
-    backoff: Backoff,
-    /// When to connect next, while there is no ear and something to hear.
-    next: Instant,
+    retry: Retry,
+}
+
+/// What became of an attempt to have everything as it should be.
+struct Settled {
+    witnessed: Result<(), Failure>,
+    watched: Result<(), Failure>,
+    fetched: Result<(), Failure>,
 }
 
 /// Runs until the orders end.
-pub(super) async fn attend(link: Link, mut orders: UnboundedReceiver<Order>) {
-    let seed = u64::from(std::process::id());
-    let mut attendant = Attendant {
-        witness: Witness::new(&link),
-        ear: None,
-        watches: Watches::default(),
-        inboxes: Inboxes::default(),
-        backoff: Backoff::new(PAUSES.0, PAUSES.1, seed),
-        next: now(),
-        link,
-    };
+pub(super) async fn attend(link: Link, presence: Arc<Presence>, mut orders: UnboundedReceiver<Order>) {
     let mut pulse = interval(PULSE);
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut poll = interval(attendant.link.config().witness_poll);
+    let mut poll = interval(link.config().witness_poll);
     poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut attendant = Attendant {
+        link,
+        presence,
+        ear: None,
+        is_changed: false,
+        watches: Watches::default(),
+        inboxes: Inboxes::default(),
+        witness: Witness::default(),
+        retry: Retry::new(),
+    };
+    let mut batch = Vec::new();
     loop {
-        let has_ear = attendant.ear.is_some();
-        let reconnects = !has_ear && !attendant.wanted().is_empty();
-        let polls = has_ear && !attendant.watches.witnesses().is_empty();
-        let next = attendant.next;
+        let is_connected = attendant.ear.is_some() || attendant.witness.is_connected();
+        let polls = attendant.ear.is_some() && attendant.strangers().next().is_some();
+        let due = attendant.retry.due();
         let Attendant { ear, witness, .. } = &mut attendant;
         tokio::select! {
-            order = orders.recv() => match order {
-                Some(order) => attendant.obey(order).await,
-                None => return,
+            taken = orders.recv_many(&mut batch, ORDERS) => match taken {
+                0 => return,
+                _ => attendant.obey(batch.drain(..)).await,
             },
-            message = hear(ear), if has_ear => attendant.heard(message).await,
-            () = witness.broken() => attendant.lost(Fault::from(StoreErrorKind::Unreachable)),
-            () = sleep_until(next), if reconnects => attendant.reconnect().await,
-            _ = pulse.tick(), if has_ear => attendant.check().await,
+            message = hear(ear) => attendant.heard(message).await,
+            () = witness.broken() => attendant.unwitnessed(),
+            () = until(due) => drop(attendant.settle().await),
+            _ = pulse.tick(), if is_connected => attendant.pulse().await,
             _ = poll.tick(), if polls => attendant.poll().await,
         }
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "when to try again, not how long a lease lives")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 async fn hear(ear: &mut Option<Ear>) -> Option<Msg> {
@@ -83,131 +90,233 @@ async fn hear(ear: &mut Option<Ear>) -> Option<Msg> {
     }
 }
 
+impl Drop for Attendant {
+    fn drop(&mut self) {
+        self.presence.set_seen(false);
+    }
+}
+
 impl Attendant {
-    fn wanted(&self) -> Subscriptions {
-        let mut wanted = Subscriptions::default();
-        wanted.channels.extend(self.inboxes.channels(&self.link));
-        if self.witness.is_wanted() && !self.link.is_sharded() {
-            wanted.channels.insert(self.witness.channel().to_owned());
+    async fn obey(&mut self, orders: impl Iterator<Item = Order>) {
+        let (mut watchers, mut readers, mut holders) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_missed = false;
+        for order in orders {
+            match order {
+                Order::Watch(scope, answer) => watchers.push((answer, self.watches.add(scope))),
+                Order::Open(me, answer) => {
+                    let channel = self.link.keys().mail(&me);
+                    readers.push((answer, self.inboxes.open(me, channel)));
+                }
+                Order::Witness(answer) => holders.push(answer),
+                Order::Rewitness => is_missed = true,
+            }
         }
-        self.watches.subscribe(&self.link, &mut wanted);
-        wanted
-    }
-
-    async fn obey(&mut self, order: Order) {
-        match order {
-            Order::Watch(scope, answer) => {
-                let watch = self.watches.add(scope);
-                let done = match self.settle().await {
-                    Ok(()) => self.watches.read(&self.link, true).await,
-                    failed => failed,
-                };
-                drop(answer.send(self.noted(done).map(|()| watch)));
-            }
-            Order::Open(me, answer) => {
-                let inbox = self.inboxes.open(me);
-                let done = match self.settle().await {
-                    Ok(()) => self.inboxes.fetch_all(&self.link).await,
-                    failed => failed,
-                };
-                drop(answer.send(self.noted(done).map(|()| inbox)));
-            }
-            Order::Witness(answer) => {
-                self.witness.want();
-                let done = self.settle().await;
-                let channel = self.witness.channel().to_owned();
-                drop(answer.send(self.noted(done).map(|()| channel)));
-            }
-            Order::Rewitness => {
-                // What the server does not see is none, whatever we believe of it.
-                self.lost(Fault::from(StoreErrorKind::Unwitnessed));
-                self.reconnect().await;
-            }
+        self.is_changed |= !watchers.is_empty() || !readers.is_empty();
+        if is_missed || !holders.is_empty() {
+            self.presence.want();
+        }
+        if is_missed {
+            self.look_for_witness().await;
+        }
+        let Settled { witnessed, watched, fetched } = self.settle().await;
+        // Whoever does not wait any more drops what was opened for him, and it is swept.
+        for answer in holders {
+            answer.send(witnessed.clone()).ok();
+        }
+        for (answer, watch) in watchers {
+            answer.send(watched.clone().map(|()| watch)).ok();
+        }
+        for (answer, inbox) in readers {
+            answer.send(fetched.clone().map(|()| inbox)).ok();
         }
     }
 
-    /// Connects if there is something to hear, and subscribes to just that.
-    async fn settle(&mut self) -> Result<(), Failure> {
-        self.watches.sweep();
-        self.inboxes.sweep();
-        let wanted = self.wanted();
-        self.witness.connect(&self.link).await?;
-        if wanted.is_empty() {
+    /// Has everything as it should be: connected, subscribed, read. What fails is tried again later.
+    async fn settle(&mut self) -> Settled {
+        self.is_changed |= self.watches.sweep() | self.inboxes.sweep();
+        let listening = self.listen().await;
+        // Before the rest: nothing is as urgent, and a channel that we have no right to must not cost it.
+        let witnessed = self.testify(listening.clone()).await;
+        let subscribed = match listening {
+            Ok(()) => self.subscribe().await,
+            failed => failed,
+        };
+        let (watched, fetched) = match subscribed {
+            Ok(()) => self.read().await,
+            Err(failure) => {
+                self.tell(failure.fault.clone());
+                (Err(failure.clone()), Err(failure))
+            }
+        };
+        let settled = Settled { witnessed, watched, fetched };
+        if settled.is_whole() {
+            self.retry.done();
+        } else {
+            self.retry.failed();
+        }
+        settled
+    }
+
+    /// Connects the ear, if there is something to hear.
+    async fn listen(&mut self) -> Result<(), Failure> {
+        let is_witness = self.presence.is_wanted() && !self.link.is_sharded();
+        if !is_witness && self.watches.is_empty() && self.inboxes.is_empty() {
             self.ear = None;
+        } else if self.ear.is_none() {
+            self.ear = Some(Ear::open(&self.link, self.presence.nonce()).await?);
+            // Nobody knows what was missed.
+            self.is_changed = true;
+            self.watches.doubt_all();
+            self.inboxes.ring_all();
+        }
+        Ok(())
+    }
+
+    /// Has the server see the witness.
+    async fn testify(&mut self, listening: Result<(), Failure>) -> Result<(), Failure> {
+        if !self.presence.is_wanted() {
             return Ok(());
         }
-        if self.ear.is_none() {
-            self.ear = Some(Ear::open(&self.link).await?);
+        let done = if self.link.is_sharded() {
+            self.witness.connect(&self.link, self.presence.channel()).await
+        } else {
+            match (listening, &mut self.ear) {
+                (Ok(()), Some(ear)) => ear.keep(self.presence.channel()).await,
+                (listening, _) => listening,
+            }
+        };
+        if !self.link.is_sharded() {
+            self.drop_broken(&done);
         }
-        match &mut self.ear {
-            Some(ear) => ear.become_as(&wanted).await,
-            None => Ok(()),
+        self.presence.set_seen(done.is_ok());
+        done
+    }
+
+    /// Has the ear subscribed to what is wanted, and to nothing else.
+    async fn subscribe(&mut self) -> Result<(), Failure> {
+        let Some(ear) = self.ear.as_mut().filter(|_| self.is_changed) else { return Ok(()) };
+        let mut wanted = Subscriptions::default();
+        wanted.channels.extend(self.inboxes.channels().cloned());
+        self.watches.subscribe(&self.link, &mut wanted);
+        let done = ear.become_as(&wanted).await;
+        self.is_changed = done.is_err();
+        self.drop_broken(&done);
+        done
+    }
+
+    fn drop_broken(&mut self, done: &Result<(), Failure>) {
+        if done.as_ref().is_err_and(is_end) {
+            self.ear = None;
+            if !self.link.is_sharded() {
+                self.presence.set_seen(false);
+            }
         }
     }
 
-    /// A new connection: whatever happened meanwhile is read.
-    async fn reconnect(&mut self) {
-        let done = async {
-            self.settle().await?;
-            self.watches.read(&self.link, false).await?;
-            self.inboxes.fetch_all(&self.link).await
+    /// Reads the leases and the letters that must be read.
+    async fn read(&mut self) -> (Result<(), Failure>, Result<(), Failure>) {
+        let (watched, fetched) = (self.watches.read(&self.link).await, self.inboxes.read(&self.link).await);
+        if let Err(failure) = &watched {
+            self.tell(failure.fault.clone());
         }
-        .await;
-        if self.noted(done).is_ok() {
-            self.backoff.reset();
+        if watched.is_err() || fetched.is_err() {
+            self.retry.failed();
         }
+        (watched, fetched)
     }
 
     async fn heard(&mut self, message: Option<Msg>) {
-        let Some(message) = message else {
+        if message.is_none() {
             return self.lost(Fault::from(StoreErrorKind::Unreachable));
-        };
-        let channel = message.get_channel_name();
-        let done = match self.link.keys().lease_of(channel.as_bytes(), ":events") {
-            Some(name) => self.watches.heard(&self.link, &name, message.get_payload_bytes()).await,
-            None => self.inboxes.fetch(&self.link, channel).await.map(drop),
-        };
-        drop(self.noted(done));
+        }
+        // All that is here already, so that it is read for all of it together, if at all.
+        let mut next = message;
+        while let Some(message) = next {
+            let channel = message.get_channel_name();
+            match self.link.keys().lease_of(channel.as_bytes(), ":events") {
+                Some(name) => self.watches.heard(&self.link, &name, message.get_payload_bytes()),
+                None => self.inboxes.ring(channel),
+            }
+            next = self.ear.as_mut().and_then(Ear::ready);
+        }
+        drop(self.read().await);
     }
 
-    async fn check(&mut self) {
-        let mut done = self.settle().await;
-        if let (Ok(()), Some(ear)) = (&done, &mut self.ear) {
-            done = ear.answers().await;
+    /// Looks after what is connected. A cut cable tells nothing by itself.
+    async fn pulse(&mut self) {
+        let mut done = Ok(());
+        if let Some(ear) = &mut self.ear {
+            done = ear.pulse(&self.link).await;
         }
-        drop(self.noted(done));
+        if self.witness.is_connected() && !self.witness.check(&self.link).await {
+            self.presence.set_seen(false);
+        }
+        let was_well = done.is_ok();
+        if let Err(failure) = done {
+            self.lost(failure.fault);
+        }
+        self.watches.doubt_damaged();
+        if self.settle().await.is_whole() && was_well {
+            self.retry.lasted();
+        }
+    }
+
+    /// The witnesses of others.
+    fn strangers(&self) -> impl Iterator<Item = &String> {
+        self.watches.witnesses().filter(|channel| *channel != self.presence.channel())
     }
 
     /// Asks whether the holders that are watched still live.
     async fn poll(&mut self) {
-        let done = if self.link.is_sharded() {
-            self.watches.look_at_witnessed(&self.link, None).await
-        } else {
-            match witness::silent(&self.link, &self.watches.witnesses()).await {
-                Ok(silent) if silent.is_empty() => Ok(()),
-                Ok(silent) => self.watches.look_at_witnessed(&self.link, Some(&silent)).await,
-                Err(failure) => Err(failure),
-            }
-        };
-        drop(self.noted(done));
-    }
-
-    /// A failure is the loss of the connection: nobody knows what was missed.
-    fn noted(&mut self, done: Result<(), Failure>) -> Result<(), Failure> {
-        if let Err(failure) = &done {
-            self.lost(failure.fault.clone());
+        let strangers: Vec<String> = self.strangers().cloned().collect();
+        match witness::silent(&self.link, &strangers).await {
+            Ok(silent) => self.watches.doubt_holders(&silent),
+            // One node of a Cluster that does not answer hides no crash from the others.
+            Err(_) if self.link.is_sharded() => self.watches.doubt_holders(&strangers),
+            Err(_) => return,
         }
-        done
+        drop(self.read().await);
     }
 
+    /// A renewal was answered that the server does not see the witness. That may have been before it was connected last:
+    /// a witness that is seen now must not be disconnected for it.
+    async fn look_for_witness(&mut self) {
+        if self.link.is_sharded() {
+            // Each primary counts for itself. The new connections are made before the old ones end.
+            self.witness.doubt();
+        } else if self.ear.is_some() {
+            let mine = [self.presence.channel().to_owned()];
+            if witness::silent(&self.link, &mine).await.is_ok_and(|silent| !silent.is_empty()) {
+                self.lost(Fault::from(StoreErrorKind::Unwitnessed));
+            }
+        }
+    }
+
+    /// The witness is not seen by one of the primaries any more.
+    fn unwitnessed(&mut self) {
+        self.witness.doubt();
+        self.presence.set_seen(false);
+        self.retry.lost();
+    }
+
+    /// The ear has ended, or is to.
     fn lost(&mut self, fault: Fault) {
         self.ear = None;
-        self.witness.disconnect();
-        let first = self.backoff.next_delay();
-        // The first attempt is at once: a witness that is missed for long costs the lease.
-        self.next = if first <= PAUSES.0 { now() } else { now() + first };
-        if !self.watches.is_empty() {
-            self.watches.trouble(&fault.told(self.link.address(), Verb::Watch, None));
+        if !self.link.is_sharded() {
+            self.presence.set_seen(false);
         }
+        self.tell(fault);
+        self.retry.lost();
+    }
+
+    /// Tells whoever watches that there is trouble.
+    fn tell(&self, fault: Fault) {
+        self.watches.trouble(&fault.told(self.link.address(), Verb::Watch, None));
+    }
+}
+
+impl Settled {
+    const fn is_whole(&self) -> bool {
+        self.witnessed.is_ok() && self.watched.is_ok() && self.fetched.is_ok()
     }
 }

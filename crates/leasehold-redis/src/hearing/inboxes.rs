@@ -1,57 +1,85 @@
 //! Whose letters are heard.
 
 use crate::{error::Failure, link::Link, mail};
-use leasehold_core::{Envelope, Inbox, ReplicaId};
+use leasehold_core::{Envelope, Inbox, ReplicaId, StoreErrorKind, Verb};
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
 #[derive(Debug, Default)]
 pub(super) struct Inboxes {
-    open: Vec<(ReplicaId, mpsc::Sender<Envelope>)>,
+    open: Vec<Reader>,
+    /// For whom there may be letters.
+    unread: BTreeSet<ReplicaId>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    me: ReplicaId,
+    channel: String,
+    slot: mpsc::Sender<Envelope>,
 }
 
 impl Inboxes {
-    pub(super) fn open(&mut self, me: ReplicaId) -> Inbox {
+    pub(super) fn open(&mut self, me: ReplicaId, channel: String) -> Inbox {
         let (slot, inbox) = Inbox::open();
-        self.open.push((me, slot));
+        self.unread.insert(me.clone());
+        self.open.push(Reader { me, channel, slot });
         inbox
     }
 
-    /// Forgets those that nobody reads any more.
-    pub(super) fn sweep(&mut self) {
-        self.open.retain(|(_, slot)| !slot.is_closed());
+    /// Forgets those that nobody reads any more; whether there were any.
+    pub(super) fn sweep(&mut self) -> bool {
+        let before = self.open.len();
+        self.open.retain(|reader| !reader.slot.is_closed());
+        self.open.len() < before
     }
 
-    pub(super) fn channels<'a>(&'a self, link: &'a Link) -> impl Iterator<Item = String> + 'a {
-        self.open.iter().map(|(me, _)| link.keys().mail(me))
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
     }
 
-    /// Fetches what waits for everybody.
-    pub(super) async fn fetch_all(&self, link: &Link) -> Result<(), Failure> {
-        let readers: BTreeSet<&ReplicaId> = self.open.iter().map(|(me, _)| me).collect();
-        for me in readers {
-            self.deliver(me, mail::drain(link, me).await?);
-        }
-        Ok(())
+    pub(super) fn channels(&self) -> impl Iterator<Item = &String> {
+        self.open.iter().map(|reader| &reader.channel)
     }
 
-    /// Fetches what waits for the reader of a channel; false if it is none of ours.
-    pub(super) async fn fetch(&self, link: &Link, channel: &str) -> Result<bool, Failure> {
-        let Some((me, _)) = self.open.iter().find(|(me, _)| link.keys().mail(me) == channel) else {
-            return Ok(false);
-        };
-        self.deliver(me, mail::drain(link, me).await?);
-        Ok(true)
+    /// There is a letter, says this channel.
+    pub(super) fn ring(&mut self, channel: &str) {
+        self.unread.extend(
+            self.open.iter().filter(|reader| reader.channel == channel).map(|reader| reader.me.clone()),
+        );
     }
 
-    /// To the newest inbox of a reader. A full one loses letters: a slow reader must not cost memory.
-    fn deliver(&self, me: &ReplicaId, letters: Vec<Envelope>) {
-        if let Some((_, slot)) =
-            self.open.iter().rev().find(|(reader, slot)| reader == me && !slot.is_closed())
-        {
-            for letter in letters {
-                slot.try_send(letter).ok();
+    /// There may be letters for everybody.
+    pub(super) fn ring_all(&mut self) {
+        self.unread.extend(self.open.iter().map(|reader| reader.me.clone()));
+    }
+
+    /// Fetches what waits. After a failure it is to be tried again.
+    pub(super) async fn read(&mut self, link: &Link) -> Result<(), Failure> {
+        let mut done = Ok(());
+        for me in std::mem::take(&mut self.unread) {
+            let Some(slot) = self.slot(&me) else { continue };
+            match mail::drain(link, &me).await {
+                // A full inbox loses letters: a slow reader must not cost memory.
+                Ok(letters) => letters.into_iter().for_each(|letter| _ = slot.try_send(letter)),
+                Err(failure) => {
+                    let error = failure.fault.clone().told(link.address(), Verb::Inbox, None);
+                    if matches!(error.kind(), StoreErrorKind::Corrupt { .. }) {
+                        // To look again would find the same. Letters only speed things up.
+                        tracing::warn!(replica = %me, %error, "its letters cannot be read");
+                    } else {
+                        self.unread.insert(me);
+                        done = Err(failure);
+                    }
+                }
             }
         }
+        done
+    }
+
+    /// The newest inbox of a reader.
+    fn slot(&self, me: &ReplicaId) -> Option<mpsc::Sender<Envelope>> {
+        let reader = self.open.iter().rev().find(|reader| reader.me == *me && !reader.slot.is_closed())?;
+        Some(reader.slot.clone())
     }
 }

@@ -2,20 +2,42 @@
 
 use super::ear::Subscriptions;
 use crate::{
-    error::{Failure, Fault},
+    error::Failure,
     link::Link,
     look::{self, Seen},
 };
-use leasehold_core::{Fence, LeaseName, LeaseRecord, LeaseState, Scope, StoreError, Verb, Watch, WatchFeed};
+use leasehold_core::{
+    Fence, LeaseName, LeaseRecord, LeaseState, Scope, StoreError, StoreErrorKind, Verb, Watch, WatchFeed,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// All watches of a process, found by lease: an event costs as much as those who watch its lease, however many others
+/// there are.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
-    feeds: Vec<(Scope, WatchFeed)>,
-    /// What was shown last of each lease that is watched.
-    shown: BTreeMap<LeaseName, Shown>,
+    feeds: BTreeMap<u64, (Scope, WatchFeed)>,
+    next: u64,
+    /// Those who watch every lease.
+    all: BTreeSet<u64>,
+    leases: BTreeMap<LeaseName, Lease>,
+    /// The leases whose holders are heard on a channel.
+    witnessed: BTreeMap<String, BTreeSet<LeaseName>>,
+    /// What must be read: it was never shown, or something may have been missed.
+    unread: BTreeSet<LeaseName>,
+    /// Every lease there is must be read.
+    unlisted: bool,
+    /// What could not be read, for it is damaged, and was told.
+    damaged: BTreeMap<LeaseName, StoreErrorKind>,
 }
 
+#[derive(Debug, Default)]
+struct Lease {
+    /// Those who watch it by its name.
+    feeds: BTreeSet<u64>,
+    shown: Option<Shown>,
+}
+
+/// What was shown last.
 #[derive(Debug)]
 struct Shown {
     progress: (Option<Fence>, u8),
@@ -36,15 +58,61 @@ const fn progress(record: &LeaseRecord) -> (Option<Fence>, u8) {
 impl Watches {
     pub(super) fn add(&mut self, scope: Scope) -> Watch {
         let (feed, watch) = Watch::open();
-        self.feeds.push((scope, feed));
+        let id = self.next;
+        self.next += 1;
+        match &scope {
+            Scope::All => {
+                self.all.insert(id);
+                self.unlisted = true;
+            }
+            Scope::Names(names) => {
+                for name in names {
+                    self.leases.entry(name.clone()).or_default().feeds.insert(id);
+                    self.unread.insert(name.clone());
+                }
+            }
+        }
+        self.feeds.insert(id, (scope, feed));
         watch
     }
 
-    /// Forgets those that nobody reads any more.
-    pub(super) fn sweep(&mut self) {
-        self.feeds.retain(|(_, feed)| !feed.is_abandoned());
-        let feeds = &self.feeds;
-        self.shown.retain(|name, _| feeds.iter().any(|(scope, _)| scope.covers(name)));
+    /// Forgets those that nobody reads any more; whether there were any.
+    pub(super) fn sweep(&mut self) -> bool {
+        let abandoned = |(id, (_, feed)): (&u64, &(Scope, WatchFeed))| feed.is_abandoned().then_some(*id);
+        let gone: Vec<u64> = self.feeds.iter().filter_map(abandoned).collect();
+        for id in &gone {
+            match self.feeds.remove(id) {
+                Some((Scope::Names(names), _)) => names.iter().for_each(|name| self.leave(name, *id)),
+                Some((Scope::All, _)) => _ = self.all.remove(id),
+                None => {}
+            }
+        }
+        if !gone.is_empty() && self.all.is_empty() {
+            // What was known for the sake of those who watched everything.
+            self.unlisted = false;
+            let strangers = self.leases.iter().filter(|(_, lease)| lease.feeds.is_empty());
+            for name in strangers.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+                self.forget(&name);
+            }
+        }
+        !gone.is_empty()
+    }
+
+    fn leave(&mut self, name: &LeaseName, id: u64) {
+        if let Some(lease) = self.leases.get_mut(name) {
+            lease.feeds.remove(&id);
+            if lease.feeds.is_empty() && self.all.is_empty() {
+                self.forget(name);
+            }
+        }
+    }
+
+    fn forget(&mut self, name: &LeaseName) {
+        self.unread.remove(name);
+        self.damaged.remove(name);
+        if let Some(Lease { shown: Some(shown), .. }) = self.leases.remove(name) {
+            self.unwitness(name, shown.witness.as_deref());
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,96 +121,190 @@ impl Watches {
 
     /// What must be heard for them.
     pub(super) fn subscribe(&self, link: &Link, wanted: &mut Subscriptions) {
-        for (scope, _) in &self.feeds {
-            match scope {
-                Scope::All => wanted.pattern = Some(link.keys().every_channel()),
-                Scope::Names(names) => {
-                    wanted.channels.extend(names.iter().map(|name| link.keys().events(name)));
-                }
-            }
+        if !self.all.is_empty() {
+            wanted.pattern = Some(link.keys().every_channel());
         }
-        if wanted.pattern.is_some() {
-            // The pattern tells all of them, once.
-            wanted.channels.retain(|channel| link.keys().lease_of(channel.as_bytes(), ":events").is_none());
-        }
+        let named = self.leases.iter().filter(|(_, lease)| !lease.feeds.is_empty());
+        wanted.channels.extend(named.map(|(name, _)| link.keys().events(name)));
     }
 
-    /// Reads the leases of all scopes, or of the newest, and shows them.
-    pub(super) async fn read(&mut self, link: &Link, newest_only: bool) -> Result<(), Failure> {
-        let from = if newest_only { self.feeds.len().saturating_sub(1) } else { 0 };
-        let mut names = BTreeSet::new();
-        for (scope, _) in &self.feeds[from..] {
-            match scope {
-                Scope::All => names.extend(look::names(link, "").await?),
-                Scope::Names(wanted) => names.extend(wanted.iter().cloned()),
-            }
-        }
-        self.look(link, &names.into_iter().collect::<Vec<_>>()).await
+    /// Whatever happened may have been missed.
+    pub(super) fn doubt_all(&mut self) {
+        self.unlisted = !self.all.is_empty();
+        self.unread.extend(self.leases.keys().cloned());
     }
 
-    /// Reads some leases and shows them, whatever was shown before: a read is never older than a message.
-    async fn look(&mut self, link: &Link, names: &[LeaseName]) -> Result<(), Failure> {
-        for (name, seen) in names.iter().zip(look::seen(link, names).await) {
-            match seen {
-                Ok(seen) if seen.record.counter.is_none() => {}
-                Ok(seen) => self.show(seen),
-                // It is damaged: that is told to those who watch it, and hides no other.
-                Err(Failure { fault: fault @ Fault::Known(_), .. }) => {
-                    self.tell(link, name, &fault.told(link.address(), Verb::Watch, Some(name)));
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-        Ok(())
+    /// Leases that were damaged may have been repaired.
+    pub(super) fn doubt_damaged(&mut self) {
+        self.unread.extend(self.damaged.keys().cloned());
     }
 
-    /// Shows what a message tells, unless it is older than what was shown: then the lease is read.
-    pub(super) async fn heard(&mut self, link: &Link, name: &LeaseName, state: &[u8]) -> Result<(), Failure> {
-        match Seen::new(link.keys(), name, state) {
-            Ok(seen) if self.shown.get(name).is_none_or(|shown| shown.progress <= progress(&seen.record)) => {
-                self.show(seen);
-                Ok(())
-            }
-            // A store that lost its counter tells such stories, and so does a message that was overtaken.
-            Ok(_) | Err(_) => self.look(link, std::slice::from_ref(name)).await,
-        }
+    /// The holders that are heard on these channels may have crashed.
+    pub(super) fn doubt_holders<'a>(&mut self, channels: impl IntoIterator<Item = &'a String>) {
+        let held = channels.into_iter().filter_map(|channel| self.witnessed.get(channel));
+        self.unread.extend(held.flatten().cloned());
     }
 
     /// The channels of the holders that are watched.
-    pub(super) fn witnesses(&self) -> BTreeSet<&str> {
-        self.shown.values().filter_map(|shown| shown.witness.as_deref()).collect()
+    pub(super) fn witnesses(&self) -> impl Iterator<Item = &String> {
+        self.witnessed.keys()
     }
 
-    /// Reads the leases whose holders were heard on these channels, or on any.
-    pub(super) async fn look_at_witnessed(
-        &mut self,
-        link: &Link,
-        silent: Option<&BTreeSet<String>>,
-    ) -> Result<(), Failure> {
-        let is_meant = |witness: &String| silent.is_none_or(|silent| silent.contains(witness));
-        let meant = self.shown.iter().filter(|(_, shown)| shown.witness.as_ref().is_some_and(is_meant));
-        let names: Vec<LeaseName> = meant.map(|(name, _)| name.clone()).collect();
-        self.look(link, &names).await
+    /// Shows what a message tells. If it is older than what was shown, the lease must be read: a message was overtaken by
+    /// a read, or the store has lost its counter.
+    pub(super) fn heard(&mut self, link: &Link, name: &LeaseName, state: &[u8]) {
+        let shown = match self.leases.get(name) {
+            Some(lease) => &lease.shown,
+            None if self.all.is_empty() => return,
+            None => &None,
+        };
+        match Seen::new(link.keys(), name, state) {
+            Ok(seen) if shown.as_ref().is_none_or(|shown| shown.progress <= progress(&seen.record)) => {
+                self.show(seen);
+            }
+            Ok(_) | Err(_) => _ = self.unread.insert(name.clone()),
+        }
+    }
+
+    /// Reads what must be read and shows it, whatever was shown before: a read is never older than a message that came
+    /// before it. After a failure it is to be tried again.
+    pub(super) async fn read(&mut self, link: &Link) -> Result<(), Failure> {
+        if self.unlisted {
+            self.unread.extend(look::names(link, "").await?);
+            self.unlisted = false;
+        }
+        let names: Vec<LeaseName> = std::mem::take(&mut self.unread).into_iter().collect();
+        let mut done = Ok(());
+        for (name, seen) in names.iter().zip(look::seen(link, &names).await) {
+            match seen {
+                Ok(seen) => self.show(seen),
+                Err(failure) => {
+                    let error = failure.fault.clone().told(link.address(), Verb::Watch, Some(name));
+                    if matches!(error.kind(), StoreErrorKind::Corrupt { .. }) {
+                        self.damage(name, &error);
+                    } else {
+                        self.unread.insert(name.clone());
+                        done = Err(failure);
+                    }
+                }
+            }
+        }
+        done
     }
 
     /// Says that the subscription is broken.
     pub(super) fn trouble(&self, error: &StoreError) {
-        for (_, feed) in &self.feeds {
-            feed.trouble(error.clone());
-        }
+        self.feeds.values().for_each(|(_, feed)| feed.trouble(error.clone()));
     }
 
-    fn tell(&self, _: &Link, name: &LeaseName, error: &StoreError) {
-        for (_, feed) in self.feeds.iter().filter(|(scope, _)| scope.covers(name)) {
-            feed.trouble(error.clone());
+    /// A damaged lease is told to those who watch it, once, and hides no other.
+    fn damage(&mut self, name: &LeaseName, error: &StoreError) {
+        if self.damaged.insert(name.clone(), error.kind().clone()).as_ref() != Some(error.kind()) {
+            self.feeds_of(name).for_each(|feed| feed.trouble(error.clone()));
         }
     }
 
     fn show(&mut self, seen: Seen) {
-        let name = seen.record.name.clone();
-        for (_, feed) in self.feeds.iter().filter(|(scope, _)| scope.covers(&name)) {
-            feed.state(seen.record.clone());
+        let Seen { record, witness } = seen;
+        let name = record.name.clone();
+        self.damaged.remove(&name);
+        let before = self.leases.get_mut(&name).and_then(|lease| lease.shown.take());
+        let is_nothing = record.counter.is_none() && record.state == LeaseState::Vacant;
+        if is_nothing && before.is_none() {
+            // Never there. One that was, and that the store has lost, is vacant.
+            return;
         }
-        self.shown.insert(name, Shown { progress: progress(&seen.record), witness: seen.witness });
+        self.feeds_of(&name).for_each(|feed| feed.state(record.clone()));
+        let known = before.and_then(|shown| shown.witness);
+        if known != witness {
+            self.unwitness(&name, known.as_deref());
+            if let Some(channel) = &witness {
+                self.witnessed.entry(channel.clone()).or_default().insert(name.clone());
+            }
+        }
+        let shown = Some(Shown { progress: progress(&record), witness });
+        self.leases.entry(name).or_default().shown = shown;
+    }
+
+    fn unwitness(&mut self, name: &LeaseName, channel: Option<&str>) {
+        if let Some(channel) = channel
+            && let Some(held) = self.witnessed.get_mut(channel)
+        {
+            held.remove(name);
+            if held.is_empty() {
+                self.witnessed.remove(channel);
+            }
+        }
+    }
+
+    fn feeds_of<'a>(&'a self, name: &LeaseName) -> impl Iterator<Item = &'a WatchFeed> {
+        let named = self.leases.get(name).into_iter().flat_map(|lease| &lease.feeds);
+        named.chain(&self.all).filter_map(|id| self.feeds.get(id)).map(|(_, feed)| feed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_core::{AttemptId, Claim, Predecessor, ReplicaId};
+    use std::time::Duration;
+
+    fn name(text: &str) -> LeaseName {
+        LeaseName::new(text).unwrap()
+    }
+
+    fn held(lease: &str, fence: u64, witness: Option<&str>) -> Seen {
+        let fence = Fence::new(fence).unwrap();
+        let claim = Claim {
+            name: name(lease),
+            replica: ReplicaId::new("a").unwrap(),
+            attempt: AttemptId::from_bytes([1; 16]),
+            fence,
+        };
+        let (remaining, held_for) = (Duration::from_secs(1), Duration::ZERO);
+        let state = LeaseState::Held { claim, remaining, held_for, crash_witness: witness.is_some() };
+        let record =
+            LeaseRecord { name: name(lease), counter: Some(fence), state, predecessor: Predecessor::None };
+        Seen { record, witness: witness.map(str::to_owned) }
+    }
+
+    fn witnesses(watches: &Watches) -> Vec<&str> {
+        watches.witnesses().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn witnesses_are_known_as_long_as_a_lease_that_is_watched_is_held_under_them() {
+        let mut watches = Watches::default();
+        let one = watches.add(Scope::Names(vec![name("one"), name("two")]));
+        for lease in ["one", "two"] {
+            watches.show(held(lease, 1, Some("w")));
+        }
+        watches.show(held("two", 2, Some("v")));
+        assert_eq!(witnesses(&watches), ["v", "w"]);
+        watches.unread.clear();
+        watches.doubt_holders([&"v".to_owned()]);
+        assert_eq!(watches.unread, BTreeSet::from([name("two")]));
+        watches.show(held("one", 2, None));
+        assert_eq!(witnesses(&watches), ["v"]);
+        drop(one);
+        assert!(watches.sweep());
+        assert_eq!(witnesses(&watches), [""; 0]);
+        assert!(watches.leases.is_empty() && watches.unread.is_empty());
+    }
+
+    #[test]
+    fn a_lease_is_known_until_the_last_watch_of_it_ends() {
+        let mut watches = Watches::default();
+        let (everything, one) = (watches.add(Scope::All), watches.add(Scope::Names(vec![name("one")])));
+        for lease in ["one", "two"] {
+            watches.show(held(lease, 1, None));
+        }
+        drop(one);
+        assert!(watches.sweep());
+        assert_eq!(watches.leases.len(), 2);
+        drop(everything);
+        assert!(watches.sweep());
+        assert!(watches.leases.is_empty() && watches.feeds.is_empty());
+        assert!(!watches.sweep());
     }
 }
