@@ -58,6 +58,7 @@ scripts! { campaign:
     trying_once_takes_busy_for_an_answer
     an_unknown_outcome_is_asked_about_again
     a_refusal_settles_no_unknown_outcome
+    a_spent_attempt_is_replaced_by_a_new_one
     what_may_have_been_won_is_undone_when_patience_ends
     a_late_yes_is_a_no
     a_store_that_can_never_work_ends_it

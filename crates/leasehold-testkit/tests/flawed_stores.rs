@@ -3,8 +3,8 @@
 use leasehold_core::{
     Acquire, Admit, AttemptId, Bid, BoxFuture, Candidacy, Claim, Envelope, Fence, FenceGate, Finding, Force,
     GateGuard, Inbox, LeaseName, LeaseRecord, LeaseState, LeaseStore, Mail, ManualClock, MemoryStore,
-    Parting, Release, Renew, Renewal, ReplicaId, ResourceName, Roster, Scope, Sighting, StoreError, Traits,
-    Watch, timing::MIN_TTL,
+    Parting, Release, Renew, Renewal, ReplicaId, ResourceName, Roster, Scope, Sighting, StoreError,
+    StoreErrorKind, Traits, Watch, timing::MIN_TTL,
 };
 use leasehold_testkit::conformance::{CASES, Subject, run};
 use std::{
@@ -19,6 +19,7 @@ enum Flaw {
     ReleasesByName,
     RenewsByName,
     ForgetsAttempts,
+    ForgetsSpentAttempts,
     IgnoresFloors,
     IgnoresHeirs,
     LosesNotes,
@@ -81,6 +82,12 @@ impl LeaseStore for Flawed {
                 bid.ttl = bid.ttl.clamp(self.traits().min_ttl, self.traits().max_ttl);
             }
             let mut answer = self.store.acquire(&bid).await;
+            if self.has(Flaw::ForgetsSpentAttempts)
+                && matches!(&answer, Acquire::Refused(error) if *error.kind() == StoreErrorKind::SpentAttempt)
+            {
+                bid.attempt = AttemptId::random();
+                answer = self.store.acquire(&bid).await;
+            }
             if let Acquire::Granted(granted) = &mut answer {
                 if self.has(Flaw::LosesNotes) {
                     granted.inherited = None;
@@ -277,6 +284,7 @@ caught! {
     renewing_by_name_is_caught: RenewsByName fails "rule_03_a_late_renewal";
     a_renewal_taken_for_granted_is_caught: TakesRenewalsForGranted fails "rule_03_an_expired_claim";
     forgotten_attempts_are_caught: ForgetsAttempts fails "rule_04_a_repeated_attempt";
+    a_spent_attempt_granted_again_is_caught: ForgetsSpentAttempts fails "rule_04_an_attempt_is_spent";
     an_ignored_floor_is_caught: IgnoresFloors fails "rule_01_the_floor";
     an_ignored_heir_is_caught: IgnoresHeirs fails "rule_05_until";
     a_lost_note_is_caught: LosesNotes fails "rule_06_a_note_goes";

@@ -91,6 +91,10 @@ impl Command {
             "denied" => StoreErrorKind::Denied,
             "closed" => StoreErrorKind::Closed,
             "corrupt" => StoreErrorKind::Corrupt { key: "k".into(), problem: "not ours".into() },
+            "spent" => StoreErrorKind::SpentAttempt,
+            "read-only" => StoreErrorKind::ReadOnly,
+            "not-writing" => StoreErrorKind::NotWriting("too few replicas".into()),
+            "unwitnessed" => StoreErrorKind::Unwitnessed,
             "foreign" => StoreErrorKind::Foreign { found: "a photo album".into() },
             _ => return Err(format!("error={word}: no such error")),
         };

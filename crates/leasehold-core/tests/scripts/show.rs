@@ -30,6 +30,7 @@ pub(crate) fn error(error: &StoreError) -> String {
         StoreErrorKind::TimedOut(waited) => format!("no answer within {}", ms(*waited)),
         StoreErrorKind::Locked(_) => "locked".to_owned(),
         StoreErrorKind::Corrupt { .. } => "corrupt".to_owned(),
+        StoreErrorKind::NotWriting(_) => "not writing".to_owned(),
         StoreErrorKind::Foreign { .. } => "foreign".to_owned(),
         kind => format!("{kind:?}").to_lowercase(),
     }

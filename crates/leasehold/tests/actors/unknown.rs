@@ -29,6 +29,35 @@ async fn an_acquire_whose_reply_was_lost_is_recognized_by_its_attempt() {
     }
 }
 
+/// A bid that was stuck on its way for longer than its own term lasted holds the lease for nobody.
+#[tokio::test(start_paused = true)]
+async fn a_bid_that_straggles_past_the_end_of_its_term_is_granted_to_nobody() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    stage.faults.next(Verb::Acquire, [Fault::Straggle(5 * SECOND)]);
+    let held = node.lease("l").hold(|_| sleep(SECOND)).await.unwrap();
+    assert_eq!((held.fence.get(), held.release), (1, Some(Release::Released)));
+    for _ in 0..10 {
+        assert_eq!(stage.holder("l").await, None);
+        sleep(SECOND).await;
+    }
+    let next = node.lease("l").hold(|_| async {}).await.unwrap();
+    assert_eq!(next.fence.get(), 2, "no term was begun in between");
+}
+
+/// An attempt that was granted unheard, and forced before it was asked about, costs a new attempt and no candidacy.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_whose_attempt_is_spent_goes_on_with_a_new_one() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    stage.faults.next(Verb::Acquire, [Fault::LoseReply]);
+    let election = node.election("l").lead(|_| async { pending().await }).await.unwrap();
+    until("it is granted unheard", || stage.faults.count(Verb::Acquire) == 1).await;
+    stage.force("l").await;
+    assert_eq!(leads(&election).await.get(), 2);
+    assert_eq!(stage.faults.count(Verb::Acquire), 3, "unheard, spent, granted");
+}
+
 /// I7: a try that cannot be settled gives back what it may have got.
 #[tokio::test(start_paused = true)]
 async fn a_single_try_whose_replies_are_lost_leaves_nothing_held() {
