@@ -34,6 +34,12 @@ impl Keys {
         Self { prefix: prefix.into() }
     }
 
+    /// The claim, the fence and the events of a lease: what each change of hands needs.
+    pub(crate) fn of(&self, lease: &LeaseName) -> [String; 3] {
+        let tag = self.tagged(lease.as_str(), "");
+        [":claim", ":fence", ":events"].map(|suffix| [tag.as_str(), suffix].concat())
+    }
+
     pub(crate) fn claim(&self, lease: &LeaseName) -> String {
         self.tagged(lease.as_str(), ":claim")
     }

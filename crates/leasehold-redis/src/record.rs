@@ -6,10 +6,14 @@
 //! ```text
 //! claim   fence=12 attempt=5f… replica=web-1 [witness=CHANNEL]     while held
 //!         heir=web-2                                               while kept for an heir
-//! term    fence=12 since=1790000000000 attempt=5f… trace=00-… replica=web-1
-//! fate    released trace=00-…  |  handed-off trace=00-…  |  crashed  |  forced by=… why=…  |  empty: it lives, or expired
+//! term    fence=12 since=1790000000000 attempt=5f… [note=11] trace=00-… replica=web-1
+//! fate    released trace=00-… [note=12]  |  handed-off trace=00-… [note=12]  |  crashed  |  forced by=… why=…
+//!         |  empty: it lives, or expired
 //! past    FATE TERM, of the term before
+//! note    bytes
 //! ```
+//! `note=12` in a fate: the note was written under fence 12, and waits for the next term. In a term: it was given to this
+//! one, and is kept for a repetition of its acquire.
 
 use crate::error::Fault;
 use leasehold_core::{
@@ -45,7 +49,11 @@ pub(crate) fn claim_words(claim: &Claim) -> String {
 /// The fate of a term that its holder ends.
 pub(crate) fn parting_words(parting: &Parting) -> String {
     let fate = if parting.heir.is_some() { "handed-off" } else { "released" };
-    format!("{fate} trace={}", trace_word(&parting.trace))
+    let trace = trace_word(&parting.trace);
+    match &parting.note {
+        Some(note) => format!("{fate} trace={trace} note={}", note.from()),
+        None => format!("{fate} trace={trace}"),
+    }
 }
 
 /// The fate of a term that somebody else ends.

@@ -21,11 +21,12 @@ pub(crate) fn call(keys: &Keys, claim: &Claim, parting: &Parting) -> Call {
     let base = match &parting.heir {
         // A window without end would lock everybody else out.
         Some((heir, window)) => base.arg(encode(heir.as_str())).arg(millis((*window).min(MAX_TTL)).max(1)),
-        None => base.arg("").arg(0),
+        None if parting.note.is_some() => base.arg("").arg(0),
+        None => base,
     };
     match &parting.note {
-        Some(note) => base.arg(1).arg(note.bytes()),
-        None => base.arg(0).arg(""),
+        Some(note) => base.arg(note.bytes()),
+        None => base,
     }
 }
 
@@ -35,18 +36,21 @@ pub(crate) fn force_call(keys: &Keys, name: &LeaseName, by: &ReplicaId, reason: 
         let problem = format!("a reason has at most {MAX_REASON_BYTES} bytes, this one {}", reason.len());
         return Err(Fault::config(problem));
     }
-    Ok(begin(keys, name, "", &record::forced_words(by, reason)).arg("").arg(0).arg(0).arg(""))
+    Ok(begin(keys, name, "", &record::forced_words(by, reason)))
 }
 
 fn begin(keys: &Keys, name: &LeaseName, expected: &str, fate: &str) -> Call {
-    Call::new(&RELEASE, &[keys.claim(name), keys.fence(name)]).arg(expected).arg(fate).arg(keys.events(name))
+    let [claim, fence, events] = keys.of(name);
+    Call::new(&RELEASE, &[claim, fence]).arg(expected).arg(fate).arg(events)
 }
 
 /// The answer to a holder.
 pub(crate) fn answer(keys: &Keys, claim: &Claim, value: Value) -> Result<Release, Failure> {
+    if value == Value::Int(1) {
+        return Ok(Release::Released);
+    }
     let reply = Reply::new(value, key_of(keys, &claim.name));
     match reply.word()? {
-        "ended" => Ok(Release::Released),
         "gone" => Ok(Release::NotHolder(reply.not_holder()?)),
         other => Err(reply.reader().damage(format!("unexpected answer {other:?}")).into()),
     }

@@ -39,8 +39,9 @@ pub(crate) struct Call {
 impl Call {
     /// All keys have the same hash tag; a Cluster routes by the first.
     pub(crate) fn new(script: &'static Script, keys: &[impl ToRedisArgs]) -> Self {
-        let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&*script.sha).arg(keys.len());
+        // Room for what a call of one lease holds.
+        let mut cmd = Cmd::with_capacity(12, 512);
+        cmd.arg("EVALSHA").arg(&*script.sha).arg(keys.len());
         for key in keys {
             cmd.arg(key);
         }

@@ -133,7 +133,7 @@ impl Attendant {
 
     /// Has everything as it should be: connected, subscribed, read. What fails is tried again later.
     async fn settle(&mut self) -> Settled {
-        self.is_changed |= self.watches.sweep() | self.inboxes.sweep();
+        self.is_changed |= self.watches.sweep() | self.watches.follow() | self.inboxes.sweep();
         let listening = self.listen().await;
         // Before the rest: nothing is as urgent, and a channel that we have no right to must not cost it.
         let witnessed = self.testify(listening.clone()).await;

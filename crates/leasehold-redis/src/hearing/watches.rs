@@ -19,6 +19,8 @@ pub(super) struct Watches {
     next: u64,
     /// Those who watch every lease.
     all: BTreeSet<u64>,
+    /// Those whose names may change, and the changes that were followed.
+    live: BTreeMap<u64, Option<u64>>,
     leases: BTreeMap<LeaseName, Lease>,
     /// The leases whose holders are heard on a channel.
     witnessed: BTreeMap<String, BTreeSet<LeaseName>>,
@@ -57,7 +59,7 @@ const fn progress(record: &LeaseRecord) -> (Option<Fence>, u8) {
 
 impl Watches {
     pub(super) fn add(&mut self, scope: Scope) -> Watch {
-        let (feed, watch) = Watch::open();
+        let (feed, watch) = Watch::of(&scope);
         let id = self.next;
         self.next += 1;
         match &scope {
@@ -71,9 +73,45 @@ impl Watches {
                     self.unread.insert(name.clone());
                 }
             }
+            Scope::Live(_) => _ = self.live.insert(id, None),
         }
         self.feeds.insert(id, (scope, feed));
         watch
+    }
+
+    /// Follows the names that come and go; whether there are others now. What happened to a new one before it was
+    /// subscribed is read.
+    pub(super) fn follow(&mut self) -> bool {
+        let mut changed = Vec::new();
+        for (id, (scope, _)) in &self.feeds {
+            if let (Scope::Live(names), Some(followed)) = (scope, self.live.get_mut(id)) {
+                let changes = Some(names.changes());
+                if std::mem::replace(followed, changes) != changes {
+                    changed.push((*id, names.clone()));
+                }
+            }
+        }
+        let mut is_changed = false;
+        for (id, names) in changed {
+            let gone = self.names_of(id).into_iter().filter(|name| !names.contains(name));
+            for name in gone.collect::<Vec<_>>() {
+                self.leave(&name, id);
+                is_changed = true;
+            }
+            for name in names.to_vec() {
+                if self.leases.entry(name.clone()).or_default().feeds.insert(id) {
+                    self.unread.insert(name);
+                    is_changed = true;
+                }
+            }
+        }
+        is_changed
+    }
+
+    /// The leases that somebody watches by their names.
+    fn names_of(&self, id: u64) -> Vec<LeaseName> {
+        let watched = self.leases.iter().filter(|(_, lease)| lease.feeds.contains(&id));
+        watched.map(|(name, _)| name.clone()).collect()
     }
 
     /// Forgets those that nobody reads any more; whether there were any.
@@ -84,6 +122,10 @@ impl Watches {
             match self.feeds.remove(id) {
                 Some((Scope::Names(names), _)) => names.iter().for_each(|name| self.leave(name, *id)),
                 Some((Scope::All, _)) => _ = self.all.remove(id),
+                Some((Scope::Live(_), _)) => {
+                    self.live.remove(id);
+                    self.names_of(*id).iter().for_each(|name| self.leave(name, *id));
+                }
                 None => {}
             }
         }
@@ -246,7 +288,7 @@ impl Watches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold_core::{AttemptId, Claim, Predecessor, ReplicaId};
+    use leasehold_core::{AttemptId, Claim, NameSet, Predecessor, ReplicaId};
     use std::time::Duration;
 
     fn name(text: &str) -> LeaseName {
@@ -290,6 +332,30 @@ mod tests {
         assert!(watches.sweep());
         assert_eq!(witnesses(&watches), [""; 0]);
         assert!(watches.leases.is_empty() && watches.unread.is_empty());
+    }
+
+    #[test]
+    fn names_that_come_and_go_are_followed_and_read_once() {
+        let mut watches = Watches::default();
+        let names = NameSet::default();
+        names.insert(name("one"));
+        let (live, named) =
+            (watches.add(Scope::Live(names.clone())), watches.add(Scope::Names(vec![name("two")])));
+        assert!(watches.follow());
+        assert!(!watches.follow(), "nothing has changed since");
+        assert_eq!(std::mem::take(&mut watches.unread), BTreeSet::from([name("one"), name("two")]));
+        names.insert(name("two"));
+        names.insert(name("three"));
+        names.remove(&name("one"));
+        assert!(watches.follow());
+        assert_eq!(watches.unread, BTreeSet::from([name("three"), name("two")]));
+        assert_eq!(watches.leases.keys().collect::<Vec<_>>(), [&name("three"), &name("two")]);
+        names.remove(&name("two"));
+        assert!(watches.follow());
+        assert_eq!(watches.leases.len(), 2, "it is watched by its name, too");
+        drop((live, named));
+        assert!(watches.sweep());
+        assert!(watches.leases.is_empty() && watches.live.is_empty() && watches.unread.is_empty());
     }
 
     #[test]

@@ -1,90 +1,105 @@
+-- acquire.lua
 -- Asks for a lease. The record and the fence of a new term are one step, as is everything in a script.
 --
 -- KEYS: claim, fence.
--- ARGV: attempt, replica, ttl in ms, floor or '', witness channel or '', trace or '', events channel.
+-- ARGV: attempt, replica, ttl in ms, events channel; then perhaps floor, witness channel and trace, '' for none.
+-- Answers 'FENCE PAST' for a grant, {'granted', fence, past, note, note's fence} for one with a note, {'held', by,
+-- fence, ms left, 1 if for an heir}, {'spent'}, {'exhausted', highest} or {'damaged', key, problem}.
 
 local LAST = 9007199254740991 -- 2^53 - 1: up to here a Lua number is exact
+local call, match = redis.call, string.match
+
+local function number(text)
+  local value = #text <= 16 and match(text, '^[1-9]%d*$') and tonumber(text)
+  return value and value <= LAST and value
+end
 
 local claim = redis.pcall('GET', KEYS[1])
 if type(claim) == 'table' then return {'damaged', KEYS[1], claim.err} end
-local kept = redis.pcall('HMGET', KEYS[2], 'counter', 'term', 'fate', 'past', 'note_of', 'note_to')
-if kept.err then return {'damaged', KEYS[2], kept.err} end
-local counter, term, fate, past, note_of, note_to = unpack(kept)
+-- One field a call: HMGET costs more, for its answer is made into a table.
+local counter = redis.pcall('HGET', KEYS[2], 'counter')
+if type(counter) == 'table' then return {'damaged', KEYS[2], counter.err} end
+local term = call('HGET', KEYS[2], 'term')
+local fate = call('HGET', KEYS[2], 'fate')
 
 local highest = 0
 if counter then
-  highest = tonumber(counter) or 0
-  -- As a fence is written, and in no other way: 12, not 12.0, 1e1 or 0xc.
-  if highest < 1 or highest > LAST or string.find(counter, '%D') then
-    return {'damaged', KEYS[2], 'its counter is no fence'}
+  highest = number(counter)
+  if not highest then return {'damaged', KEYS[2], 'its counter is no fence'} end
+end
+if term then
+  local fence = match(term, '^fence=(%d+) since=%d+ ')
+  fence = fence and string.find(term, ' replica=', 1, true) and number(fence)
+  if not fence then return {'damaged', KEYS[2], 'its term cannot be read'} end
+  -- A counter that was set back: the term remembers.
+  if fence > highest then highest = fence end
+  local ended = not fate or fate == '' or match(fate, '^[%l-]+')
+  if not (ended == true or ended == 'released' or ended == 'handed-off' or ended == 'crashed' or ended == 'forced') then
+    return {'damaged', KEYS[2], 'the end of its term cannot be read'}
   end
 end
-if term and string.sub(term, 1, 6) ~= 'fence=' then return {'damaged', KEYS[2], 'its term cannot be read'} end
 
 if claim then
-  local left = redis.call('PTTL', KEYS[1])
+  local left = call('PTTL', KEYS[1])
   if left < 0 then return {'damaged', KEYS[1], 'it has no expiry'} end
-  local heir = string.match(claim, '^heir=(%S+)$')
+  local heir = match(claim, '^heir=(%S+)')
   if heir then
-    if heir ~= ARGV[2] then return {'held', heir, counter or '1', left, 1} end
+    if heir ~= ARGV[2] then return {'held', heir, string.format('%.0f', math.max(highest, 1)), left, 1} end
   else
-    local fence, attempt, replica = string.match(claim, '^fence=([1-9]%d*) attempt=(%x+) replica=(%S+)')
-    if not fence or #fence > 16 or tonumber(fence) > LAST then
-      return {'damaged', KEYS[1], 'its value cannot be read'}
-    end
+    local fence, attempt, replica = match(claim, '^fence=(%d+) attempt=(%x+) replica=(%S+)')
+    local value = fence and number(fence)
+    if not value then return {'damaged', KEYS[1], 'its value cannot be read'} end
     if attempt == ARGV[1] then
-      redis.call('PEXPIRE', KEYS[1], ARGV[3])
-      local note = note_to == fence and redis.call('HGET', KEYS[2], 'note')
-      return {'granted', fence, past or '', note, note_of}
+      call('PEXPIRE', KEYS[1], ARGV[3])
+      local from = term and match(term, ' note=(%d+)')
+      local past = call('HGET', KEYS[2], 'past') or ''
+      return {'granted', fence, past, from and call('HGET', KEYS[2], 'note') or false, from or false}
     end
-    local witness = string.match(claim, ' witness=(%S+)')
-    if not witness or redis.call('PUBSUB', 'NUMSUB', witness)[2] > 0 then
-      return {'held', replica, fence, left, 0}
-    end
+    local witness = match(claim, ' witness=(%S+)')
+    if not witness or call('PUBSUB', 'NUMSUB', witness)[2] > 0 then return {'held', replica, fence, left, 0} end
     -- The holder's process has ended: nobody hears its witness.
     fate = 'crashed'
-    highest = math.max(highest, tonumber(fence))
+    if value > highest then highest = value end
     term = term or ('fence=' .. fence .. ' since=0 attempt=' .. attempt .. ' trace= replica=' .. replica)
   end
 end
 
 -- A request that was on its way for longer than its own term lasted must not begin another one.
-local attempt = ' attempt=' .. ARGV[1]
-if (term and string.find(term, attempt, 1, true)) or (past and string.find(past, attempt, 1, true)) then
-  return {'spent'}
+local past = ''
+if term then
+  local mine = ' attempt=' .. ARGV[1] .. ' '
+  local before = call('HGET', KEYS[2], 'past')
+  if string.find(term, mine, 1, true) or before and string.find(before, mine, 1, true) then return {'spent'} end
+  past = (fate and fate ~= '' and fate or 'expired') .. ' ' .. term
 end
 
-if ARGV[4] ~= '' then highest = math.max(highest, tonumber(ARGV[4])) end
+local floor = ARGV[5]
+if floor and floor ~= '' and tonumber(floor) > highest then highest = tonumber(floor) end
 if highest >= LAST then return {'exhausted', string.format('%.0f', highest)} end
 local fence = string.format('%.0f', highest + 1)
+local time = call('TIME')
+local now = time[1] .. string.sub('00000' .. time[2], -6, -4)
+
+local whose = ' attempt=' .. ARGV[1]
+claim = 'fence=' .. fence .. whose .. ' replica=' .. ARGV[2]
+if ARGV[6] and ARGV[6] ~= '' then claim = claim .. ' witness=' .. ARGV[6] end
+-- Given to this term, and to no later one.
+local from = fate and match(fate, ' note=(%d+)')
+local stale = not from and term and string.find(term, ' note=', 1, true)
+if from then whose = whose .. ' note=' .. from end
+term = 'fence=' .. fence .. ' since=' .. now .. whose .. ' trace=' .. (ARGV[7] or '') .. ' replica=' .. ARGV[2]
 
 -- The first write is one that a full server refuses, so that it refuses all of them.
-claim = 'fence=' .. fence .. ' attempt=' .. ARGV[1] .. ' replica=' .. ARGV[2]
-if ARGV[5] ~= '' then claim = claim .. ' witness=' .. ARGV[5] end
-redis.call('SET', KEYS[1], claim, 'PX', ARGV[3])
-
-local time = redis.call('TIME')
--- Seconds, and the first three of six digits behind them.
-local now = time[1] .. string.sub(time[2] + 1000000, 2, 4)
-if term then
-  if not fate or fate == '' then fate = 'expired' end
-  past = fate .. ' ' .. term
-else
-  past = ''
+call('SET', KEYS[1], claim, 'PX', ARGV[3])
+local kept = redis.pcall('HSET', KEYS[2], 'counter', fence, 'term', term, 'fate', '', 'past', past)
+if type(kept) == 'table' then
+  -- For want of a right: a claim without its fence is none.
+  call('DEL', KEYS[1])
+  return kept
 end
-term = 'fence=' .. fence .. ' since=' .. now .. ' attempt=' .. ARGV[1] .. ' trace=' .. ARGV[6] .. ' replica=' .. ARGV[2]
-redis.call('HSET', KEYS[2], 'counter', fence, 'term', term, 'fate', '', 'past', past)
-
-local note = false
-if note_of then
-  if note_to == '' then
-    note = redis.call('HGET', KEYS[2], 'note')
-    redis.call('HSET', KEYS[2], 'note_to', fence)
-  else
-    redis.call('HDEL', KEYS[2], 'note', 'note_of', 'note_to')
-  end
-end
-
-redis.call('PUBLISH', ARGV[7],
+if stale then call('HDEL', KEYS[2], 'note') end
+-- Whoever may not publish holds the lease all the same.
+redis.pcall('PUBLISH', ARGV[4],
   claim .. '\n' .. ARGV[3] .. '\n' .. fence .. '\n' .. term .. '\n\n' .. past .. '\n' .. now)
-return {'granted', fence, past, note, note_of}
+if from then return {'granted', fence, past, call('HGET', KEYS[2], 'note'), from} end
+return fence .. ' ' .. past
