@@ -193,7 +193,7 @@ impl LeaseStore for MemoryStore {
 
     fn watch(&self, scope: Scope) -> BoxFuture<'_, Result<Watch, StoreError>> {
         Box::pin(async move {
-            let (feed, watch) = Watch::open();
+            let (feed, watch) = Watch::of(&scope);
             let (mut room, now) = self.enter();
             // Under the lock, so that no change falls between the present states and the subscription.
             for record in room.table.list(now, "").filter(|record| scope.covers(&record.name)) {

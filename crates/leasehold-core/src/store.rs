@@ -17,7 +17,7 @@
 //! 6. **acquire answers with the predecessor**: its fate, fence, note and trace (of the release, else of the acquire).
 //!    A note is given to the very next term only; one that an expired term passed over is gone.
 //! 7. **watch tells vacancy too**, survives reconnection, and re-reads after it. Expiry may go untold: whoever
-//!    waits knows the remaining time.
+//!    waits knows the remaining time. A [live](Scope::Live) scope is one subscription, whatever its names are.
 //! 8. **Values we did not write, or cannot read, are an error** that names the key. They are never overwritten.
 //! 9. **traits states the promises.** A ttl outside its bounds is `Refused`, in acquire and in renew, never clamped.
 //! 10. **Fences stay within 1 ..= 2^53 − 1.** At the end a store refuses; it never wraps.

@@ -1,6 +1,6 @@
 //! A subscription to leases: states, not edges, so that a missed event costs time and never truth.
 
-use crate::{LeaseName, LeaseRecord, StoreError};
+use crate::{LeaseName, LeaseRecord, NameSet, StoreError};
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,6 +14,10 @@ pub enum Scope {
     All,
     /// These.
     Names(Vec<LeaseName>),
+    /// Those in a set that changes while it is watched: one subscription for the many leases of a process that come and
+    /// go. A name that was added may be followed a few seconds later. Its present state may stay untold, and so may its
+    /// expiry; what is told may be told again.
+    Live(NameSet),
 }
 
 impl Scope {
@@ -23,7 +27,14 @@ impl Scope {
         match self {
             Self::All => true,
             Self::Names(names) => names.contains(name),
+            Self::Live(names) => names.contains(name),
         }
+    }
+
+    /// Whether its names may change.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        matches!(self, Self::Live(_))
     }
 }
 
@@ -66,6 +77,8 @@ struct Pile {
     order: VecDeque<LeaseName>,
     latest: HashMap<LeaseName, LeaseRecord>,
     shown: HashMap<LeaseName, LeaseRecord>,
+    // What was shown is not kept: names that went would be kept for ever.
+    forgets: bool,
     trouble: Option<StoreError>,
     reader_gone: bool,
     closed: bool,
@@ -92,7 +105,18 @@ impl Watch {
     /// A watch and its feed.
     #[must_use]
     pub fn open() -> (WatchFeed, Self) {
-        let desk = Arc::new(Desk::default());
+        Self::with(false)
+    }
+
+    /// A watch of a scope, and its feed. That of a [live](Scope::Live) scope shows whatever it is fed.
+    #[must_use]
+    pub fn of(scope: &Scope) -> (WatchFeed, Self) {
+        Self::with(scope.is_live())
+    }
+
+    fn with(forgets: bool) -> (WatchFeed, Self) {
+        let pile = Mutex::new(Pile { forgets, ..Pile::default() });
+        let desk = Arc::new(Desk { pile, news: Notify::new() });
         (WatchFeed { desk: desk.clone(), alive: Arc::new(FeedAlive(desk.clone())) }, Self { desk })
     }
 
@@ -107,7 +131,9 @@ impl Watch {
                 if let Some(name) = pile.order.pop_front()
                     && let Some(record) = pile.latest.remove(&name)
                 {
-                    pile.shown.insert(name, record.clone());
+                    if !pile.forgets {
+                        pile.shown.insert(name, record.clone());
+                    }
                     return Some(Sighting::State(record));
                 }
                 if pile.closed {
@@ -127,7 +153,7 @@ impl Drop for Watch {
 
 impl WatchFeed {
     /// Shows a state. One that tells the same story as the state shown last is dropped, so a store may offer
-    /// whatever it re-read.
+    /// whatever it re-read, unless the scope is [live](Scope::Live).
     pub fn state(&self, record: LeaseRecord) {
         let mut pile = self.desk.pile();
         let name = record.name.clone();

@@ -39,6 +39,11 @@ impl Feeds {
         self.broken
     }
 
+    /// Whether anyone watches who must be told of more than news: of what ends by itself, say.
+    pub(crate) fn is_attentive(&self) -> bool {
+        self.feeds.iter().any(|(scope, _)| !scope.is_live())
+    }
+
     /// Forgets the subscriptions that nobody reads.
     pub(crate) fn prune(&mut self) {
         self.feeds.retain(|(_, feed)| !feed.is_abandoned());
@@ -61,10 +66,7 @@ impl Feeds {
 
     /// Shows what changed hands since the last look.
     pub(crate) fn look_at_news(&mut self, db: &mut Db) {
-        let after = self.seen;
-        let news = db.read(|conn, site, now| {
-            look::many(conn, site, now, "WHERE turn > ?1 ORDER BY turn", [after], |_| true)
-        });
+        let news = news(db, self.seen);
         if self.generation != db.generation {
             return self.look_at_all(db);
         }
@@ -89,7 +91,19 @@ impl Feeds {
 
     /// Shows the state of everything that is watched, whatever told or did not tell of a change.
     pub(crate) fn look_at_all(&mut self, db: &mut Db) {
-        let scopes: Vec<_> = self.feeds.iter().map(|(scope, _)| scope).collect();
+        // Many live names are held by this process, and what was told of them stands until there is news. But in
+        // another file nothing stands.
+        let mut with_live = false;
+        if self.feeds.iter().any(|(scope, _)| scope.is_live()) {
+            let news = news(db, self.seen);
+            with_live = self.generation != db.generation;
+            match news {
+                Ok((seen, _)) if !with_live => self.publish(db, seen),
+                _ => {}
+            }
+        }
+        let scopes = self.feeds.iter().map(|(scope, _)| scope);
+        let scopes: Vec<_> = scopes.filter(|scope| with_live || !scope.is_live()).collect();
         match read(db, &scopes) {
             Ok((seen, turn)) => {
                 self.generation = db.generation;
@@ -116,22 +130,21 @@ impl Feeds {
 
     fn show(&mut self, db: &Db, seen: Vec<Seen>, feeds: &[(Scope, WatchFeed)]) {
         for seen in seen {
-            let covered: Vec<_> = match name_of(&seen) {
-                Some(name) => {
-                    feeds.iter().filter(|(scope, _)| scope.covers(name)).map(|(_, feed)| feed).collect()
-                }
+            let concerns = |scope: &Scope| match name_of(&seen) {
+                Some(name) => scope.covers(name),
                 // A row without a readable name concerns those who watch everything.
-                None => {
-                    feeds.iter().filter(|(scope, _)| *scope == Scope::All).map(|(_, feed)| feed).collect()
-                }
+                None => *scope == Scope::All,
             };
+            let concerned: Vec<_> = feeds.iter().filter(|(scope, _)| concerns(scope)).collect();
+            let is_attended = concerned.iter().any(|(scope, _)| !scope.is_live());
+            let covered: Vec<_> = concerned.into_iter().map(|(_, feed)| feed).collect();
             match seen {
                 Ok(record) if !covered.is_empty() => {
                     let ends = record.remaining();
-                    if !ends.is_zero() {
+                    if is_attended && !ends.is_zero() {
                         self.next_end = Some(self.next_end.map_or(ends, |next| next.min(ends)));
                     }
-                    if record.counter.is_some() {
+                    if is_attended && record.counter.is_some() {
                         self.shown.insert(record.name.clone());
                     }
                     covered.iter().for_each(|feed| feed.state(record.clone()));
@@ -165,6 +178,11 @@ fn name_of(seen: &Seen) -> Option<&LeaseName> {
     }
 }
 
+/// What changed hands after a turn, and the last turn.
+fn news(db: &mut Db, after: i64) -> Result<(Vec<Seen>, i64), Fault> {
+    db.read(|conn, site, now| look::many(conn, site, now, "WHERE turn > ?1 ORDER BY turn", [after], |_| true))
+}
+
 /// Everything in the scopes, and the highest turn of the store at that moment.
 fn read(db: &mut Db, scopes: &[&Scope]) -> Result<(Vec<Seen>, i64), Fault> {
     let mut names = BTreeSet::new();
@@ -173,13 +191,14 @@ fn read(db: &mut Db, scopes: &[&Scope]) -> Result<(Vec<Seen>, i64), Fault> {
             Scope::All => {
                 return db.read(|conn, site, now| look::many(conn, site, now, "ORDER BY name", (), |_| true));
             }
-            Scope::Names(some) => names.extend(some),
+            Scope::Names(some) => names.extend(some.iter().cloned()),
+            Scope::Live(some) => names.extend(some.to_vec()),
         }
     }
     db.read(|conn, site, now| {
         let turn = last_turn(conn)?;
         let mut seen = Vec::new();
-        for name in names {
+        for name in &names {
             match Row::find(conn, name) {
                 Ok(None) => {}
                 Ok(Some(_)) => {

@@ -226,7 +226,7 @@ impl LeaseStore for SqliteStore {
 
     fn watch(&self, scope: Scope) -> BoxFuture<'_, Result<Watch, StoreError>> {
         Box::pin(async move {
-            let (feed, watch) = Watch::open();
+            let (feed, watch) = Watch::of(&scope);
             let (done, added) = oneshot::channel();
             if !self.watcher.send(Errand::Watch(scope, feed, done)) {
                 return Err(self.silent(Silence::NeverAsked, Verb::Watch, None));

@@ -269,7 +269,7 @@ impl Lookout {
     }
 
     fn feel_pulses(&mut self) {
-        if self.feeds.is_empty() {
+        if !self.feeds.is_attentive() {
             return;
         }
         let named = self.db.read(|conn, _, _| {

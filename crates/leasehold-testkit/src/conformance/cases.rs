@@ -38,6 +38,7 @@ macro_rules! __leasehold_cases {
             watching::rule_07_the_present_states_come_first
             watching::rule_07_every_change_is_told_vacancy_too
             watching::rule_07_a_watch_sees_its_names_only
+            watching::rule_07_a_live_watch_follows_names_that_come_and_go
             watching::rule_07_a_dropped_wait_loses_nothing
             damage::rule_08_a_damaged_record_is_an_error_and_stays_as_it_is
             promises::rule_09_the_promises_make_sense

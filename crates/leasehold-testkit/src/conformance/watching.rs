@@ -2,7 +2,7 @@
 
 use super::subject::{Subject, lease, replica, won};
 use crate::stepper::Stepper;
-use leasehold_core::{Fate, Force, LeaseRecord, LeaseState, Parting, Scope, Sighting, Watch};
+use leasehold_core::{Fate, Force, LeaseRecord, LeaseState, NameSet, Parting, Scope, Sighting, Watch};
 
 pub(super) async fn rule_07_the_present_states_come_first(s: Subject) {
     let s = s.unhurried();
@@ -53,6 +53,30 @@ pub(super) async fn rule_07_a_watch_sees_its_names_only(s: Subject) {
     // It works for a name that did not exist when the watch began, and for more than one.
     let other = s.win("other", "a").await.claim;
     until(&s, &mut watch, |seen| seen.claim() == Some(&other)).await;
+}
+
+pub(super) async fn rule_07_a_live_watch_follows_names_that_come_and_go(s: Subject) {
+    let s = s.unhurried();
+    let names = NameSet::default();
+    let mut watch = s.other.watch(Scope::Live(names.clone())).await.expect("watch");
+    for name in ["one", "two"] {
+        let claim = s.win(name, "a").await.claim;
+        names.insert(lease(name));
+        let answer = s.store.force_release(&lease(name), &replica("ops"), "test").await;
+        assert!(matches!(answer, Force::Forced { .. }), "{answer:?}");
+        let over = |seen: &LeaseRecord| seen.name == lease(name) && seen.claim().is_none();
+        let seen = until(&s, &mut watch, over).await;
+        assert_eq!((seen.counter, seen.predecessor.fate()), (Some(claim.fence), Fate::Forced));
+    }
+    // Nothing of a name that is there no more, once another was followed that came after it had gone.
+    names.remove(&lease("one"));
+    names.insert(lease("three"));
+    let third = s.win("three", "a").await.claim;
+    until(&s, &mut watch, |seen| seen.claim() == Some(&third)).await;
+    let _ = s.win("one", "b").await;
+    let (stranger, wanted) = (s.win("four", "b").await.claim, s.win("two", "b").await.claim);
+    let seen = until(&s, &mut watch, |seen| seen.name != lease("three")).await;
+    assert_eq!(seen.claim(), Some(&wanted), "and not {stranger}");
 }
 
 pub(super) async fn rule_07_a_dropped_wait_loses_nothing(s: Subject) {
