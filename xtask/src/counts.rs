@@ -226,14 +226,14 @@ mod tests {
         ] {
             Runner::Nextest.reads(line, &mut sum);
         }
-        assert_eq!(sum, Some(Counts { passed: 1, failed: 1, skipped: 0 }));
+        assert_eq!(sum, Some(Counts { passed: 1, failed: 1, skipped: 0, flaky: 0 }));
     }
 
     #[test]
     fn the_closing_line_names_skipped_tests_only_where_there_are_some() {
-        let mut sum = Counts { passed: 2, failed: 0, skipped: 0 };
+        let mut sum = Counts { passed: 2, failed: 0, skipped: 0, flaky: 0 };
         assert_eq!(sum.to_string(), "2 passed, 0 failed");
-        sum += Counts { passed: 1, failed: 1, skipped: 4 };
+        sum += Counts { passed: 1, failed: 1, skipped: 4, flaky: 0 };
         assert_eq!(sum.to_string(), "3 passed, 1 failed, 4 skipped");
     }
 }

@@ -35,6 +35,9 @@ pub enum Event {
     Pulse(Moment),
     /// A fenced resource has accepted a higher fence.
     Outranked(crate::Stale),
+    /// Something was seen that casts doubt on the claim. It ends nothing by itself: the store is asked at once, by a
+    /// renewal, and its answer decides.
+    Doubted,
 }
 
 /// The answer to a renewal.
@@ -94,6 +97,8 @@ pub struct Tenure {
     trusted_until: Moment,
     next_attempt: Moment,
     in_flight: Option<Attempt>,
+    // A renewal in flight answers no doubt that came after its sending: the next one does, at once.
+    doubted: bool,
     trouble: Option<JeopardyCause>,
     last_call_made: bool,
     // Without a pulse in this long, the lease is not renewed on the worker's behalf.
@@ -137,6 +142,7 @@ impl Tenure {
             trusted_until: Moment::ORIGIN,
             next_attempt: sent.after(timing.renew_every()),
             in_flight: None,
+            doubted: false,
             trouble: None,
             last_call_made: false,
             max_silence: None,
@@ -194,6 +200,7 @@ impl Tenure {
             Event::Wake => {}
             Event::Pulse(at) => self.last_pulse = self.last_pulse.max(at),
             Event::Outranked(stale) => self.end(LostCause::Stale(stale), todo),
+            Event::Doubted => self.doubted = true,
             Event::Answered { sent, answer } => {
                 let current = self.in_flight.is_some_and(|attempt| attempt.sent == sent);
                 if current {
@@ -262,9 +269,14 @@ impl Tenure {
             let silence = StoreError::new(StoreErrorKind::TimedOut(waited), Verb::Renew, "its store");
             self.failed(now, JeopardyCause::Store(silence), todo);
         }
-        if self.in_flight.is_none() && now >= self.next_attempt {
+        let is_due = now >= self.next_attempt;
+        if self.in_flight.is_none() && (is_due || self.doubted) {
+            self.doubted = false;
             if self.max_silence.is_some_and(|max| now.since(self.last_pulse) > max) {
-                self.failed(now, JeopardyCause::NoPulse, todo);
+                // Not even to ask: a renewal would lengthen the lease of a worker that does not move.
+                if is_due {
+                    self.failed(now, JeopardyCause::NoPulse, todo);
+                }
             } else {
                 // A third of what is left, so that others find room; all of it when that would be too little.
                 let left = self.trusted_until.since(now);

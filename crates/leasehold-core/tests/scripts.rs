@@ -44,6 +44,8 @@ scripts! { tenure:
     the_last_call_comes_one_grace_before_the_end
     without_a_pulse_nothing_is_renewed
     a_higher_fence_at_a_resource_ends_it
+    a_doubt_has_the_store_asked_at_once
+    a_store_that_must_be_mended_is_asked_until_the_deadline
     more_time_than_was_asked_for_is_reported_not_trusted
     sleeping_past_the_deadline_is_the_end
 }

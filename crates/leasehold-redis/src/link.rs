@@ -222,11 +222,16 @@ impl Link {
                 let mut way = Way::to(&client, &self.shared.config).await?;
                 way::scan(&mut way, pattern, step, &mut keys).await?;
             }
-        } else {
-            let (mut way, _) = self.way().await?;
-            way::scan(&mut way, pattern, step, &mut keys).await?;
+            return Ok(keys);
         }
-        Ok(keys)
+        let mut again = true;
+        loop {
+            let (mut way, number) = self.way().await?;
+            match way::scan(&mut way, pattern, step, &mut keys).await {
+                Ok(()) => return Ok(keys),
+                Err(error) => self.judge(error, number, &mut again)?,
+            }
+        }
     }
 
     /// A connection of its own for what is heard, to a server in charge; its stream ends when that server or the way to

@@ -12,8 +12,8 @@ use crate::{
 };
 use leasehold_core::{
     Acquire, Admit, Bid, BoxFuture, Candidacy, Claim, Durability, Envelope, Fence, FenceGate, Finding, Force,
-    GateGuard, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Parting, Reach, Release, Renew, Renewal,
-    ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch,
+    GateGuard, Granted, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Parting, Reach, Release, Renew,
+    Renewal, ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch,
 };
 use std::{fmt, time::Duration};
 
@@ -70,17 +70,19 @@ impl RedisStore {
         let (value, replicas) = self.link.call_then_wait(&call, wait).await?;
         match acquire::answer(self.link.keys(), bid, value)? {
             Acquire::Granted(granted) if replicas < wait.replicas.into() => {
-                self.too_few(&granted.claim, wait, replicas).await
+                self.too_few(granted, wait, replicas).await
             }
             answer => Ok(answer),
         }
     }
 
-    /// A grant that too few replicas have is none: it is given back, so that others need not wait for its end.
-    async fn too_few(&self, claim: &Claim, wait: Wait, replicas: u64) -> Result<Acquire, Failure> {
+    /// A grant that too few replicas have is none: it is given back, so that others need not wait for its end, with the
+    /// note that waits for the next term.
+    async fn too_few(&self, granted: Granted, wait: Wait, replicas: u64) -> Result<Acquire, Failure> {
         let problem =
             format!("{replicas} of {} replicas had the claim within {:?}", wait.replicas, wait.timeout);
-        let given_back = matches!(self.released(claim, &Parting::default()).await, Ok(Release::Released));
+        let parting = Parting { note: granted.inherited, ..Parting::default() };
+        let given_back = matches!(self.released(&granted.claim, &parting).await, Ok(Release::Released));
         let fault = StoreErrorKind::NotWriting(problem.into()).into();
         Err(Failure { fault, perhaps_done: !given_back })
     }

@@ -45,6 +45,8 @@ pub(crate) enum HolderMsg {
     Stood(Standing),
     /// Renewals fail, and this much trust is left: the worker should end now.
     LastCall { within: Duration },
+    /// The lease was seen in a state that is not our claim.
+    Doubted,
     /// The worker's end, as its parent saw it.
     WorkerEnded(WorkerOutcome),
     /// The worker and all tasks of its term have been dropped.
@@ -95,6 +97,7 @@ impl Actor for LeaseHolder {
             HolderMsg::Mustered { tell } => book.mustered(tell),
             HolderMsg::Stood(standing) => book.stood(standing),
             HolderMsg::LastCall { within } => book.last_call(within),
+            HolderMsg::Doubted => book.doubted(),
             HolderMsg::WorkerEnded(outcome) => book.worker_ended(outcome),
             HolderMsg::WorkerJoined { not_started } => book.worker_joined(not_started),
             HolderMsg::TaskPanicked { message } => book.task_panicked(message),

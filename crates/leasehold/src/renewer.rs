@@ -38,6 +38,8 @@ pub(crate) enum RenewerMsg {
     Answered { sent: Moment, answer: Renew },
     /// A fenced resource has accepted a higher fence.
     Outranked(Stale),
+    /// Something was seen that casts doubt on the claim: ask the store now.
+    Doubt,
 }
 
 #[cfg(feature = "cluster")]
@@ -125,6 +127,7 @@ impl Actor for Renewer {
                 Event::Answered { sent, answer }
             }
             RenewerMsg::Outranked(stale) => Event::Outranked(stale),
+            RenewerMsg::Doubt => Event::Doubted,
         };
         s.step(&me, event)
     }

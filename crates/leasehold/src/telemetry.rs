@@ -3,7 +3,7 @@
 //! No span lives as long as a term: a killed holder would never end it. Each span is one store call or one loss.
 
 use crate::event::{Event, Happening};
-use leasehold_core::{Claim, LeaseName, ReplicaId, TraceContext};
+use leasehold_core::{Claim, LeaseName, ReplicaId, Scope, TraceContext};
 use std::{fmt, sync::Arc};
 use tracing::{Span, debug, debug_span, info, info_span, warn};
 
@@ -132,8 +132,17 @@ pub(crate) fn notice_panicked(claim: &Claim) {
     warn!(lease = %claim.name, fence = claim.fence.get(), "`Worker::notice` panicked; the worker was not told");
 }
 
-pub(crate) fn watch_troubled(name: &LeaseName, error: &dyn fmt::Display) {
-    warn!(lease = %name, %error, "the watch is broken and being restored; until then a release is noticed late");
+pub(crate) fn watch_troubled(scope: &Scope, error: &dyn fmt::Display) {
+    match scope {
+        Scope::Names(names) => {
+            let lease = names.first().map(tracing::field::display);
+            warn!(lease, %error, "the watch is broken and being restored; until then a release is noticed late");
+        }
+        // Renewals go on, and tell whether the store works.
+        Scope::All | Scope::Live(_) => {
+            debug!(%error, "the watch of the leases that are held is broken and being restored; until then renewals alone tell of a forced release");
+        }
+    }
 }
 
 pub(crate) fn roster_troubled(name: &LeaseName, error: &dyn fmt::Display) {

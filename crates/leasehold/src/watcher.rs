@@ -1,10 +1,12 @@
-//! The watcher subscribes to leases, once a name for the whole process, and tells whoever waits.
+//! The watcher subscribes to leases: once for each name that somebody waits for, and once for all that this process holds.
 
-use crate::{calls::bounded, reply::Reply, seed, telemetry};
-use leasehold_core::{
-    LeaseName, LeaseRecord, LeaseState, Scope, SharedStore, Sighting, StoreError, Verb, Watch,
-    backoff::Backoff,
-};
+mod holdings;
+mod listen;
+
+use crate::{holder::HolderMsg, reply::Reply};
+use holdings::Holdings;
+use leasehold_core::{AttemptId, Claim, LeaseName, LeaseRecord, LeaseState, Scope, SharedStore};
+use listen::listen;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::{collections::HashMap, fmt, time::Duration};
 use tokio::{task::AbortHandle, time::Instant};
@@ -40,6 +42,17 @@ pub(crate) enum WatcherMsg {
         name: LeaseName,
         record: LeaseRecord,
     },
+    /// Tell this holder, from now on, when its lease is seen in a state that is not its claim.
+    Hold {
+        claim: Claim,
+        holder: ActorRef<HolderMsg>,
+    },
+    LetGo {
+        name: LeaseName,
+        attempt: AttemptId,
+    },
+    /// A lease that is held here was seen.
+    SightedHeld(LeaseRecord),
     Close {
         done: Reply<()>,
     },
@@ -53,6 +66,7 @@ pub(crate) struct Watcher;
 pub(crate) struct Subscriptions {
     store: SharedStore,
     names: HashMap<LeaseName, Subscription>,
+    holdings: Holdings,
 }
 
 struct Subscription {
@@ -80,7 +94,7 @@ impl Actor for Watcher {
         _: ActorRef<WatcherMsg>,
         store: SharedStore,
     ) -> Result<Subscriptions, ActorProcessingErr> {
-        Ok(Subscriptions { store, names: HashMap::new() })
+        Ok(Subscriptions { store, names: HashMap::new(), holdings: Holdings::default() })
     }
 
     async fn handle(
@@ -91,11 +105,13 @@ impl Actor for Watcher {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             WatcherMsg::Subscribe { id, name, ear } => {
-                let Subscriptions { store, names } = state;
+                let Subscriptions { store, names, .. } = state;
                 let subscription = names.entry(name.clone()).or_insert_with(|| Subscription {
                     ears: HashMap::new(),
                     last: None,
-                    listener: listen(store.clone(), name, me),
+                    listener: listen(store.clone(), Scope::Names(vec![name.clone()]), me, move |record| {
+                        WatcherMsg::Sighted { name: name.clone(), record }
+                    }),
                 });
                 if let Some((record, seen)) = &subscription.last {
                     ear.0(aged(record, seen.elapsed()));
@@ -116,8 +132,11 @@ impl Actor for Watcher {
                     subscription.last = Some((record, Instant::now()));
                 }
             }
+            WatcherMsg::Hold { claim, holder } => state.holdings.add(claim, holder, &state.store, &me),
+            WatcherMsg::LetGo { name, attempt } => state.holdings.remove(&name, attempt),
+            WatcherMsg::SightedHeld(record) => state.holdings.sighted(&record),
             WatcherMsg::Close { done } => {
-                state.names.clear();
+                state.clear();
                 done.send(());
             }
         }
@@ -129,8 +148,15 @@ impl Actor for Watcher {
         _: ActorRef<WatcherMsg>,
         state: &mut Subscriptions,
     ) -> Result<(), ActorProcessingErr> {
-        state.names.clear();
+        state.clear();
         Ok(())
+    }
+}
+
+impl Subscriptions {
+    fn clear(&mut self) {
+        self.names.clear();
+        self.holdings.close();
     }
 }
 
@@ -141,48 +167,4 @@ fn aged(record: &LeaseRecord, by: Duration) -> LeaseRecord {
         *remaining = remaining.saturating_sub(by);
     }
     record
-}
-
-/// The longest that the opening of a watch is waited for.
-const OPENING: Duration = Duration::from_secs(10);
-
-/// Keeps one subscription open for as long as it runs.
-fn listen(store: SharedStore, name: LeaseName, me: ActorRef<WatcherMsg>) -> AbortHandle {
-    let task = tokio::spawn(async move {
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), seed::fresh());
-        loop {
-            let opened = bounded(OPENING, || store.watch(Scope::Names(vec![name.clone()]))).await;
-            match opened.unwrap_or_else(|fault| Err(fault.error(Verb::Watch, &*store))) {
-                Ok(watch) => {
-                    backoff.reset();
-                    if forward(watch, &name, &me).await.is_err() {
-                        return;
-                    }
-                }
-                Err(error) => telemetry::watch_troubled(&name, &error),
-            }
-            tokio::time::sleep(backoff.next_delay()).await;
-        }
-    });
-    task.abort_handle()
-}
-
-/// Forwards sightings until the store closes the watch; `Err` once nobody listens.
-async fn forward(mut watch: Watch, name: &LeaseName, me: &ActorRef<WatcherMsg>) -> Result<(), ()> {
-    let mut told: Option<StoreError> = None;
-    while let Some(sighting) = watch.next().await {
-        match sighting {
-            Sighting::State(record) => {
-                told = None;
-                me.cast(WatcherMsg::Sighted { name: name.clone(), record }).map_err(drop)?;
-            }
-            // Once for each kind of trouble, not once for each try.
-            Sighting::Trouble(error) if told.as_ref() != Some(&error) => {
-                telemetry::watch_troubled(name, &error);
-                told = Some(error);
-            }
-            Sighting::Trouble(_) => {}
-        }
-    }
-    Ok(())
 }

@@ -15,6 +15,7 @@ enum Happening {
     Wake,
     Pulse,
     Outranked,
+    Doubted,
     /// To the attempt with this index, counted from the latest.
     Answer(usize, Reply),
 }
@@ -38,6 +39,8 @@ fn error_kind() -> impl Strategy<Value = StoreErrorKind> {
     prop_oneof![
         Just(StoreErrorKind::Unreachable),
         Just(StoreErrorKind::Denied),
+        Just(StoreErrorKind::Unwitnessed),
+        Just(StoreErrorKind::Closed),
         (0..5000u32).prop_map(|n| StoreErrorKind::TimedOut(MS * n)),
     ]
 }
@@ -62,6 +65,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         2 => Just(Happening::Pulse),
         8 => (0..4usize, reply).prop_map(|(which, reply)| Happening::Answer(which, reply)),
         1 => Just(Happening::Outranked),
+        3 => Just(Happening::Doubted),
     ]
 }
 
@@ -218,6 +222,7 @@ proptest! {
                 Happening::Outranked => {
                     Event::Outranked(Stale { presented: Fence::FIRST, highest: Fence::MAX })
                 }
+                Happening::Doubted => Event::Doubted,
                 Happening::Answer(which, reply) => {
                     let open = term.attempts.iter_mut().rev().filter(|(_, _, done)| !done).nth(which);
                     let Some((sent, _, done)) = open else { continue };

@@ -5,6 +5,7 @@
 //! wake [at=]                      at the moment last asked for, or another
 //! renewed|failed|not-holder [#2]  the answer to an attempt, by default the latest
 //! pulse [of=] · outranked by=9     the worker moved, at that moment; a resource has seen a higher fence
+//! doubted                         something was seen that casts doubt on the claim
 //! store answers|fails|hangs [after=] until=     lets time pass with such a store
 //! ```
 
@@ -44,6 +45,7 @@ impl Stage {
                         let highest = Command::must("by", command.fence("by")?)?;
                         Event::Outranked(Stale { presented: Fence::FIRST, highest })
                     }
+                    "doubted" => Event::Doubted,
                     "renewed" => {
                         let remaining = command.ms("remaining")?.unwrap_or(MS * 3000);
                         self.answer(&mut command, Answer::Renewed { remaining })?

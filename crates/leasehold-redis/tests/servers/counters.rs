@@ -54,6 +54,28 @@ async fn a_claim_alone_still_knows_its_fence() {
     assert_eq!(win(&store, "job").await.claim.fence.get(), granted.claim.fence.get() + 1);
 }
 
+/// A counter that somebody set back: the last term remembers its own.
+#[tokio::test]
+async fn a_counter_that_was_set_back_gives_no_fence_twice() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    let mut highest = win(&store, "job").await.claim;
+    for damage in [
+        &["HSET", "leasehold:{job}:fence", "counter", "1"][..],
+        &["HDEL", "leasehold:{job}:fence", "counter"],
+    ] {
+        for _ in 0..3 {
+            crate::common::let_go(&store, &highest).await;
+            highest = win(&store, "job").await.claim;
+        }
+        server.cli(damage);
+        crate::common::let_go(&store, &highest).await;
+        let next = win(&store, "job").await.claim;
+        assert_eq!(next.fence.get(), highest.fence.get() + 1, "{damage:?}");
+        highest = next;
+    }
+}
+
 #[tokio::test]
 async fn the_counter_survives_a_reload_and_a_restart_with_a_file() {
     let mut server = Redis::new().appendonly("always").start().await.unwrap();

@@ -158,6 +158,20 @@ async fn foreign_and_damaged_values_are_named_and_left_alone() {
         (&["HSET", fence, "counter", "9007199254740992"], fence),
         (&["HSET", fence, "counter", "9223372036854775807"], fence),
         (&["HSET", fence, "counter", "1", "term", "nonsense"], fence),
+        (&["HSET", fence, "counter", "1", "term", "fence=0 since=1 attempt=00 trace= replica=x"], fence),
+        (
+            &[
+                "HSET",
+                fence,
+                "counter",
+                "1",
+                "term",
+                "fence=1 since=1 attempt=00 trace= replica=x",
+                "fate",
+                "eaten",
+            ],
+            fence,
+        ),
     ] {
         server.cli(&["FLUSHALL"]);
         server.cli(damage);

@@ -8,5 +8,6 @@ mod deployments;
 mod fenced;
 mod hearing;
 mod leases;
+mod partial;
 mod trouble;
 mod wire;

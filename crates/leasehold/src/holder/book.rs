@@ -11,6 +11,7 @@ use crate::{
     reply::Reply,
     standing::StandingFeed,
     term::Scope,
+    watcher::WatcherMsg,
     worker::Notice,
 };
 use leasehold_core::{Claim, Fence, LostCause, Moment, Standing, TraceContext};
@@ -53,6 +54,8 @@ impl Book {
         let lost = std::mem::replace(&mut args.lost, Reply::new(drop));
         let done = std::mem::replace(&mut args.done, Reply::new(drop));
         let told = me.clone();
+        let claim = args.scope.grant.claim().clone();
+        let _ = args.ctx.watcher.cast(WatcherMsg::Hold { claim, holder: me.clone() });
         args.scope.on_panic(move |message| drop(told.cast(HolderMsg::TaskPanicked { message })));
         Self {
             me,
@@ -142,6 +145,14 @@ impl Book {
             // Whatever the worker does now, this term ends because its renewals failed.
             self.last_called = true;
             self.quiesce(within, "the end of trust".into(), "renewals fail".into());
+        }
+    }
+
+    /// The store is asked at once, so that a forced release, or a rival after a crash that was none, is noticed before the
+    /// next renewal is due. A sighting by itself ends nothing: it may be old news.
+    pub(super) fn doubted(&self) {
+        if let Some(renewer) = &self.renewer {
+            let _ = renewer.cast(RenewerMsg::Doubt);
         }
     }
 
@@ -347,6 +358,8 @@ impl Book {
 impl Drop for Book {
     fn drop(&mut self) {
         self.disarm();
+        let Claim { name, attempt, .. } = self.claim().clone();
+        let _ = self.ctx.watcher.cast(WatcherMsg::LetGo { name, attempt });
         if self.done.take().is_some() {
             // Killed with its tree, or by a panic: the worker is killed by structure (I5), the lease expires, and
             // whoever observes the term learns that it is over.

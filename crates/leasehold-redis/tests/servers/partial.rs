@@ -1,0 +1,76 @@
+//! Rights that are missing in the middle of a script: a server takes nothing back by itself.
+
+use crate::common::{bid, eventually, keys, let_go, open, refused, win, won};
+use leasehold_core::{LeaseStore, Note, Parting, Predecessor, Release, StoreErrorKind};
+use leasehold_testkit::redis::{Redis, RedisServer};
+
+/// The address of a user who may do everything but `missing`.
+fn user(server: &RedisServer, missing: &[&str]) -> String {
+    let all = ["ACL", "SETUSER", "lh", "reset", "on", ">pw", "~*", "&*", "+@all"];
+    assert_eq!(server.cli(&[&all[..], missing].concat()).text(), "OK");
+    format!("redis://lh:pw@{}", server.addr())
+}
+
+/// Else a claim would stand without its fence, and the next fence might be one that was issued before.
+#[tokio::test]
+async fn a_claim_whose_fence_may_not_be_written_is_taken_back() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&user(&server, &["-hset"])).await;
+    assert_eq!(refused(store.acquire(&bid("job", "me")).await), StoreErrorKind::Denied);
+    assert_eq!(keys(&server), [""; 0]);
+}
+
+#[tokio::test]
+async fn every_right_that_is_missing_refuses_an_acquire_whole() {
+    let server = Redis::new().start().await.unwrap();
+    for missing in ["-get", "-hget", "-set", "-time", "-evalsha"] {
+        server.cli(&["FLUSHALL"]);
+        let store = open(&user(&server, &[missing])).await;
+        let kind = refused(store.acquire(&bid("job", "me")).await);
+        assert_eq!(keys(&server), [""; 0], "{missing}: {kind:?}");
+    }
+}
+
+/// What is not published costs waiting candidates time; a lease that is refused after it was written costs everybody a
+/// whole ttl.
+#[tokio::test]
+async fn who_may_not_publish_holds_and_releases_all_the_same() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&user(&server, &["-publish"])).await;
+    let granted = win(&store, "job").await;
+    let_go(&store, &granted.claim).await;
+    assert_eq!(keys(&server), ["leasehold:{job}:fence"]);
+    let next = won(store.acquire(&bid("job", "other")).await);
+    assert!(matches!(next.predecessor, Predecessor::Released(_)));
+}
+
+/// The first request after a restart may be a look at all leases, and the only kind that a process ever makes.
+#[tokio::test]
+async fn a_process_that_only_lists_finds_its_server_again() {
+    let mut server = Redis::new().appendonly("always").start().await.unwrap();
+    let (holder, looker) = (open(&server.url()).await, open(&server.url()).await);
+    win(&holder, "job").await;
+    assert_eq!(looker.list("").await.unwrap().len(), 1);
+    server.kill().await;
+    server.restart().await.unwrap();
+    eventually("it is listed", async || looker.list("").await.is_ok_and(|leases| leases.len() == 1)).await;
+}
+
+/// I9: the note waits for the very next term, and a grant that was taken back was none.
+#[tokio::test]
+async fn a_grant_that_too_few_replicas_have_gives_the_note_back() {
+    let server = Redis::new().start().await.unwrap();
+    let (plain, careful) =
+        (open(&server.url()).await, open(&format!("{}?wait=1&wait_timeout=10ms", server.url())).await);
+    let granted = win(&plain, "job").await;
+    let note = Note::new(granted.claim.fence, &b"state"[..]).unwrap();
+    let parting = Parting { note: Some(note.clone()), ..Parting::default() };
+    assert_eq!(plain.release(&granted.claim, &parting).await, Release::Released);
+    for _ in 0..2 {
+        let kind = refused(careful.acquire(&bid("job", "me")).await);
+        assert!(matches!(kind, StoreErrorKind::NotWriting(_)), "{kind:?}");
+    }
+    let next = win(&plain, "job").await;
+    assert_eq!(next.claim.fence.get(), 4);
+    assert_eq!(next.inherited, Some(note), "as it was written, under the fence of its writer");
+}
