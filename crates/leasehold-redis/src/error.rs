@@ -141,6 +141,10 @@ fn redis_kind(error: &RedisError) -> StoreErrorKind {
                 problem: "it holds another kind of value".into(),
             };
         }
+        // What scripts are told has no code of its own.
+        Some(_) if error.detail().is_some_and(|said| said.contains("The user executing the script")) => {
+            return StoreErrorKind::Denied;
+        }
         _ => {}
     }
     match error.kind() {

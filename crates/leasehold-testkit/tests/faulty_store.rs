@@ -89,7 +89,7 @@ async fn a_straggler_is_carried_out_when_nobody_waits_for_it_any_more() {
     let claim = store.inspect(&wanted.name).await.unwrap().claim().unwrap().clone();
     let renewal = Renewal { claim: claim.clone(), ttl: TTL * 4 };
     tokio::time::sleep(TTL / 4).await;
-    assert!(matches!(faulty.renew(&[renewal.clone()]).await[..], [Renew::Unknown(_)]));
+    assert!(matches!(faulty.renew(std::slice::from_ref(&renewal)).await[..], [Renew::Unknown(_)]));
     // Too late: the claim has expired meanwhile, and the next is another's.
     tokio::time::sleep(TTL * 3 / 8).await;
     assert_eq!(holder(&store).await, None);

@@ -2,7 +2,7 @@
 
 use crate::common::{bid, eventually, keys, let_go, open, refused, win, won};
 use leasehold_core::{LeaseStore, Note, Parting, Predecessor, Release, StoreErrorKind};
-use leasehold_testkit::redis::{Redis, RedisServer};
+use leasehold_testkit::redis::{Flavour, Redis, RedisServer};
 
 /// The address of a user who may do everything but `missing`.
 fn user(server: &RedisServer, missing: &[&str]) -> String {
@@ -13,21 +13,15 @@ fn user(server: &RedisServer, missing: &[&str]) -> String {
 
 /// Else a claim would stand without its fence, and the next fence might be one that was issued before.
 #[tokio::test]
-async fn a_claim_whose_fence_may_not_be_written_is_taken_back() {
-    let server = Redis::new().start().await.unwrap();
-    let store = open(&user(&server, &["-hset"])).await;
-    assert_eq!(refused(store.acquire(&bid("job", "me")).await), StoreErrorKind::Denied);
-    assert_eq!(keys(&server), [""; 0]);
-}
-
-#[tokio::test]
 async fn every_right_that_is_missing_refuses_an_acquire_whole() {
-    let server = Redis::new().start().await.unwrap();
-    for missing in ["-get", "-hget", "-set", "-time", "-evalsha"] {
-        server.cli(&["FLUSHALL"]);
-        let store = open(&user(&server, &[missing])).await;
-        let kind = refused(store.acquire(&bid("job", "me")).await);
-        assert_eq!(keys(&server), [""; 0], "{missing}: {kind:?}");
+    for flavour in Flavour::ALL {
+        let server = Redis::new().flavour(flavour).start().await.unwrap();
+        for missing in ["-get", "-hget", "-set", "-hset", "-time", "-evalsha"] {
+            let store = open(&user(&server, &[missing])).await;
+            let kind = refused(store.acquire(&bid("job", "me")).await);
+            assert_eq!(kind, StoreErrorKind::Denied, "{flavour:?} {missing}");
+            assert_eq!(keys(&server), [""; 0], "{flavour:?} {missing}");
+        }
     }
 }
 
