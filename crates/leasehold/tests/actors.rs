@@ -15,6 +15,7 @@ mod actors {
     mod renewals;
     mod runtimes;
     mod shutdown;
+    mod sightings;
     pub(crate) mod stage;
     mod tree;
     mod unknown;

@@ -140,9 +140,7 @@ impl World {
             },
             Note::Answered { request, answer } => self.answered(node, request, answer),
             Note::Unanswered { request } => self.unanswered(node, request),
-            Note::Sighted(record) => {
-                self.campaign(node, leasehold_core::campaign::Event::Sighted(record));
-            }
+            Note::Sighted(record) => self.sighted(node, record),
             Note::Ranked(before) => self.campaign(node, leasehold_core::campaign::Event::Ranked(before)),
             Note::BeginWork { fence } => self.begin_work(node, fence),
             Note::EndWork { unit } => self.end_work(node, unit),

@@ -87,3 +87,63 @@ impl Drop for Holdings {
         self.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_core::{LeaseState, ReplicaId};
+    use ractor::{Actor, ActorProcessingErr};
+    use std::time::Duration;
+
+    struct Nobody;
+
+    #[cfg_attr(feature = "async-trait", ractor::async_trait)]
+    impl Actor for Nobody {
+        type Msg = HolderMsg;
+        type State = ();
+        type Arguments = ();
+        async fn pre_start(&self, _: ActorRef<HolderMsg>, (): ()) -> Result<(), ActorProcessingErr> {
+            Ok(())
+        }
+    }
+
+    fn record(counter: Option<u64>, state: LeaseState) -> LeaseRecord {
+        let counter = counter.map(|counter| Fence::new(counter).unwrap());
+        LeaseRecord { counter, state, ..LeaseRecord::unknown(LeaseName::new("l").unwrap()) }
+    }
+
+    fn held(fence: u64, attempt: u8) -> LeaseRecord {
+        let claim = Claim {
+            name: LeaseName::new("l").unwrap(),
+            replica: ReplicaId::new("a").unwrap(),
+            attempt: AttemptId::from_bytes([attempt; 16]),
+            fence: Fence::new(fence).unwrap(),
+        };
+        let (remaining, held_for) = (Duration::ZERO, Duration::ZERO);
+        record(Some(fence), LeaseState::Held { claim, remaining, held_for, crash_witness: false })
+    }
+
+    #[tokio::test]
+    async fn what_is_not_our_claim_casts_doubt_unless_it_is_older() {
+        let (holder, _) = Actor::spawn(None, Nobody, ()).await.unwrap();
+        let (fence, attempt) = (Fence::new(7).unwrap(), AttemptId::from_bytes([1; 16]));
+        let holding = Holding { fence, attempt, holder };
+        let heir = || LeaseState::Reserved { heir: ReplicaId::new("b").unwrap(), remaining: Duration::ZERO };
+        for (doubtful, seen) in [
+            (false, held(7, 1)),
+            (true, held(8, 2)),
+            // The store lost its counter, and issued the number again.
+            (true, held(7, 2)),
+            (true, record(Some(7), LeaseState::Vacant)),
+            (true, record(Some(7), heir())),
+            (true, record(Some(9), LeaseState::Vacant)),
+            (true, record(None, LeaseState::Vacant)),
+            (false, held(6, 2)),
+            (false, record(Some(6), LeaseState::Vacant)),
+            (false, record(Some(6), heir())),
+        ] {
+            assert_eq!(holding.is_doubted_by(&seen), doubtful, "{seen:?}");
+        }
+        holding.holder.stop(None);
+    }
+}

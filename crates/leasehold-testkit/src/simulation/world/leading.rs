@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use leasehold_core::{
-    Fence, Granted, Moment, Note as Left, Parting, Renew, Renewal,
+    Fence, Granted, LeaseRecord, Moment, Note as Left, Parting, Renew, Renewal,
     tenure::{Action, Answer, Event, Tenure},
 };
 
@@ -125,6 +125,21 @@ impl World {
             self.release(node);
         } else {
             self.note_at(node, self.now + pause, Note::BeginWork { fence: claim.fence });
+        }
+    }
+
+    /// A state of the lease was seen, perhaps an old one.
+    pub(super) fn sighted(&mut self, node: usize, record: LeaseRecord) {
+        match &self.nodes[node].role {
+            Role::Leading(term) => {
+                let is_older = record.counter.is_some_and(|counter| counter < term.claim.fence);
+                if record.claim() != Some(&term.claim) && !is_older {
+                    self.hold(node, Event::Doubted);
+                }
+            }
+            Role::Down | Role::Campaigning(_) | Role::Resting => {
+                self.campaign(node, leasehold_core::campaign::Event::Sighted(record));
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Happening, World};
 use crate::simulation::{
-    node::{Note, Pending},
+    node::{Note, Pending, Role},
     store::{Answer, Request},
 };
 use leasehold_core::{Claim, LeaseState, Moment};
@@ -69,12 +69,13 @@ impl World {
         }
     }
 
-    /// Shows the present state to all who watch.
+    /// Shows the present state to all who watch: those who wait, and those who hold it.
     pub(super) fn show(&mut self) {
         let record = self.store.record(Moment::from_nanos(self.now));
         // A renewal is no news to a watcher.
         debug_assert!(!matches!(&record.state, LeaseState::Held { claim, .. } if claim.name != self.name));
-        for node in self.roster.clone() {
+        let leading = (0..self.nodes.len()).filter(|node| matches!(self.nodes[*node].role, Role::Leading(_)));
+        for node in self.roster.iter().copied().chain(leading).collect::<Vec<_>>() {
             for at in self.arrivals(node) {
                 self.note_at(node, at, Note::Sighted(record.clone()));
             }
