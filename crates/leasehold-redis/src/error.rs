@@ -112,6 +112,9 @@ impl Fault {
 #[error("{0}")]
 struct Quote(String);
 
+/// What a script may not do is told to it without a code: the words of Redis up to 7.0, and of later ones and Valkey.
+const DENIED_IN_SCRIPT: [&str; 2] = ["The user executing the script", "ACL failure in script"];
+
 fn redis_kind(error: &RedisError) -> StoreErrorKind {
     let said = || -> Arc<str> {
         let code = error.code().unwrap_or_default();
@@ -141,8 +144,7 @@ fn redis_kind(error: &RedisError) -> StoreErrorKind {
                 problem: "it holds another kind of value".into(),
             };
         }
-        // What scripts are told has no code of its own.
-        Some(_) if error.detail().is_some_and(|said| said.contains("The user executing the script")) => {
+        Some(_) if DENIED_IN_SCRIPT.iter().any(|text| said().contains(text)) => {
             return StoreErrorKind::Denied;
         }
         _ => {}

@@ -66,10 +66,17 @@ impl Reply {
     }
 }
 
-/// What Redis says of a wrong type, in words for people; everything else as it is.
+/// What a script met at a key. What it finds itself begins with a small letter; anything else was said to it by the
+/// server, with a code in front as ever, and only a wrong type is damage.
 fn damage(key: &str, problem: &str) -> Fault {
-    let problem = if problem.contains("WRONGTYPE") { "it holds another kind of value" } else { problem };
-    Fault::damage(key, problem)
+    if problem.contains("WRONGTYPE") {
+        return Fault::damage(key, "it holds another kind of value");
+    }
+    if problem.starts_with(|first: char| first.is_ascii_lowercase()) {
+        return Fault::damage(key, problem);
+    }
+    let (code, detail) = problem.split_once(' ').unwrap_or((problem, ""));
+    redis::make_extension_error(code.to_owned(), Some(detail.to_owned())).into()
 }
 
 /// The key of a lease that is named when an answer about it cannot be read.
