@@ -34,6 +34,8 @@ struct Attendant {
     ear: Option<Ear>,
     /// Whether the ear is perhaps subscribed to other things than are wanted.
     is_changed: bool,
+    /// Whether a subscription was refused: what came before it is granted was missed.
+    is_behind: bool,
     watches: Watches,
     inboxes: Inboxes,
     witness: Witness,
@@ -58,6 +60,7 @@ pub(super) async fn attend(link: Link, presence: Arc<Presence>, mut orders: Unbo
         presence,
         ear: None,
         is_changed: false,
+        is_behind: false,
         watches: Watches::default(),
         inboxes: Inboxes::default(),
         witness: Witness::default(),
@@ -105,7 +108,7 @@ impl Attendant {
                 Order::Watch(scope, answer) => watchers.push((answer, self.watches.add(scope))),
                 Order::Open(me, answer) => {
                     let channel = self.link.keys().mail(&me);
-                    readers.push((answer, self.inboxes.open(me, channel)));
+                    readers.push((answer, me.clone(), self.inboxes.open(me, channel)));
                 }
                 Order::Witness(answer) => holders.push(answer),
                 Order::Rewitness => is_missed = true,
@@ -126,8 +129,9 @@ impl Attendant {
         for (answer, watch) in watchers {
             answer.send(watched.clone().map(|()| watch)).ok();
         }
-        for (answer, inbox) in readers {
-            answer.send(fetched.clone().map(|()| inbox)).ok();
+        for (answer, me, inbox) in readers {
+            let fetched = fetched.clone().and_then(|()| self.inboxes.state_of(&me));
+            answer.send(fetched.map(|()| inbox)).ok();
         }
     }
 
@@ -164,12 +168,16 @@ impl Attendant {
             self.ear = None;
         } else if self.ear.is_none() {
             self.ear = Some(Ear::open(&self.link, self.presence.nonce()).await?);
-            // Nobody knows what was missed.
             self.is_changed = true;
-            self.watches.doubt_all();
-            self.inboxes.ring_all();
+            self.doubt_all();
         }
         Ok(())
+    }
+
+    /// Nobody knows what was missed.
+    fn doubt_all(&mut self) {
+        self.watches.doubt_all();
+        self.inboxes.ring_all();
     }
 
     /// Has the server see the witness.
@@ -200,6 +208,9 @@ impl Attendant {
         self.watches.subscribe(&self.link, &mut wanted);
         let done = ear.become_as(&wanted).await;
         self.is_changed = done.is_err();
+        if std::mem::replace(&mut self.is_behind, done.is_err()) {
+            self.doubt_all();
+        }
         self.drop_broken(&done);
         done
     }

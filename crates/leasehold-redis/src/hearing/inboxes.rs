@@ -2,7 +2,7 @@
 
 use crate::{error::Failure, link::Link, mail};
 use leasehold_core::{Envelope, Inbox, ReplicaId, StoreErrorKind, Verb};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
 
 #[derive(Debug, Default)]
@@ -10,6 +10,8 @@ pub(super) struct Inboxes {
     open: Vec<Reader>,
     /// For whom there may be letters.
     unread: BTreeSet<ReplicaId>,
+    /// Whose letters could not be read, for they are damaged.
+    damaged: BTreeMap<ReplicaId, Failure>,
 }
 
 #[derive(Debug)]
@@ -31,6 +33,8 @@ impl Inboxes {
     pub(super) fn sweep(&mut self) -> bool {
         let before = self.open.len();
         self.open.retain(|reader| !reader.slot.is_closed());
+        let open = &self.open;
+        self.damaged.retain(|me, _| open.iter().any(|reader| reader.me == *me));
         self.open.len() < before
     }
 
@@ -54,11 +58,17 @@ impl Inboxes {
         self.unread.extend(self.open.iter().map(|reader| reader.me.clone()));
     }
 
+    /// Whether what this reader has was read, or was damaged, when it was looked at last.
+    pub(super) fn state_of(&self, me: &ReplicaId) -> Result<(), Failure> {
+        self.damaged.get(me).map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
     /// Fetches what waits. After a failure it is to be tried again.
     pub(super) async fn read(&mut self, link: &Link) -> Result<(), Failure> {
         let mut done = Ok(());
         for me in std::mem::take(&mut self.unread) {
             let Some(slot) = self.slot(&me) else { continue };
+            self.damaged.remove(&me);
             match mail::drain(link, &me).await {
                 // A full inbox loses letters: a slow reader must not cost memory.
                 Ok(letters) => letters.into_iter().for_each(|letter| _ = slot.try_send(letter)),
@@ -67,6 +77,7 @@ impl Inboxes {
                     if matches!(error.kind(), StoreErrorKind::Corrupt { .. }) {
                         // To look again would find the same. Letters only speed things up.
                         tracing::warn!(replica = %me, %error, "its letters cannot be read");
+                        self.damaged.insert(me, failure);
                     } else {
                         self.unread.insert(me);
                         done = Err(failure);

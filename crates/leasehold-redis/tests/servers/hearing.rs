@@ -1,18 +1,34 @@
 //! What is heard, and what happens when it is not.
 
+mod apart;
+mod lifetime;
+mod lost;
+mod witness;
+
 use crate::common::{PATIENCE, bid, eventually, lease, let_go, open, win, won};
-use leasehold_core::{
-    LeaseRecord, LeaseState, LeaseStore, Predecessor, Renew, Scope, Sighting, StoreErrorKind, Watch,
-};
-use leasehold_testkit::redis::{Cluster, Redis};
+use leasehold_core::{LeaseRecord, LeaseState, LeaseStore, Renew, Scope, Sighting, Watch};
+use leasehold_testkit::redis::{Redis, RedisServer};
 use tokio::time::timeout;
 
-async fn next(watch: &mut Watch) -> Sighting {
+/// How often a server was asked something since its statistics began anew.
+fn calls(server: &RedisServer, command: &str) -> u64 {
+    let stats = server.cli(&["INFO", "commandstats"]).text();
+    let calls = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    calls.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+}
+
+/// The connections on which a server tells something: by their ids, which are never used again.
+fn ears(server: &RedisServer) -> Vec<String> {
+    let list = server.cli(&["CLIENT", "LIST", "TYPE", "pubsub"]).text();
+    list.lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
+}
+
+pub(crate) async fn next(watch: &mut Watch) -> Sighting {
     timeout(PATIENCE, watch.next()).await.expect("a sighting").expect("an open watch")
 }
 
 /// Reads on until a state is shown that is looked for.
-async fn until(watch: &mut Watch, wanted: impl Fn(&LeaseRecord) -> bool) -> LeaseRecord {
+pub(crate) async fn until(watch: &mut Watch, wanted: impl Fn(&LeaseRecord) -> bool) -> LeaseRecord {
     loop {
         if let Sighting::State(record) = next(watch).await
             && wanted(&record)
@@ -115,70 +131,4 @@ async fn a_vacancy_costs_no_request_however_many_wait_for_it() {
     let stats = server.cli(&["INFO", "commandstats"]).text();
     let scripts = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")).unwrap();
     assert!(scripts.starts_with("1,"), "only the release itself: {scripts}");
-}
-
-/// The process of a holder ends: whoever watches is told at once that it crashed, and takes the lease.
-#[tokio::test]
-async fn a_holder_whose_witness_ends_has_crashed() {
-    let server = Redis::new().start().await.unwrap();
-    let (holder, waiter) = (open(&server.url()).await, open(&server.url()).await);
-    let mut wanted = bid("job", "holder");
-    wanted.crash_witness = true;
-    let granted = won(holder.acquire(&wanted).await);
-    let mut watch = waiter.watch(Scope::Names(vec![lease("job")])).await.unwrap();
-    until(&mut watch, |record| record.claim().is_some()).await;
-    assert!(matches!(waiter.acquire(&bid("job", "waiter")).await, leasehold_core::Acquire::Held(_)));
-    drop(holder);
-    let seen = until(&mut watch, |record| record.state == LeaseState::Vacant).await;
-    assert!(matches!(seen.predecessor, Predecessor::Crashed(_)), "{seen:?}");
-    let next = won(waiter.acquire(&bid("job", "waiter")).await);
-    assert!(next.claim.fence > granted.claim.fence);
-    assert!(matches!(next.predecessor, Predecessor::Crashed(_)));
-}
-
-#[tokio::test]
-async fn a_witness_in_a_cluster_is_seen_by_every_node() {
-    let cluster = Cluster::start().await.unwrap();
-    let (holder, waiter) = (open(&cluster.url()).await, open(&cluster.url()).await);
-    let names: Vec<String> = (0..12).map(|n| format!("job {n}")).collect();
-    for name in &names {
-        let mut wanted = bid(name, "holder");
-        wanted.crash_witness = true;
-        let _ = won(holder.acquire(&wanted).await);
-    }
-    for name in &names {
-        assert!(
-            matches!(waiter.acquire(&bid(name, "waiter")).await, leasehold_core::Acquire::Held(_)),
-            "{name}"
-        );
-    }
-    drop(holder);
-    for name in &names {
-        eventually("it is taken", async || {
-            matches!(waiter.acquire(&bid(name, "waiter")).await, leasehold_core::Acquire::Granted(_))
-        })
-        .await;
-    }
-}
-
-/// The holder, too: without its witness it is not renewed, and the witness comes back.
-#[tokio::test]
-async fn a_holder_without_its_witness_is_told_until_it_is_seen_again() {
-    let server = Redis::new().start().await.unwrap();
-    let store = open(&server.url()).await;
-    let mut wanted = bid("job", "holder");
-    wanted.crash_witness = true;
-    let granted = won(store.acquire(&wanted).await);
-    server.cli(&["ACL", "SETUSER", "default", "resetchannels", "&leasehold:{*"]);
-    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-    eventually("refused", async || match crate::common::renew(&store, &granted.claim).await {
-        Renew::Refused(error) => *error.kind() == StoreErrorKind::Unwitnessed,
-        _ => false,
-    })
-    .await;
-    server.cli(&["ACL", "SETUSER", "default", "&*"]);
-    eventually("renewed", async || {
-        matches!(crate::common::renew(&store, &granted.claim).await, Renew::Renewed { .. })
-    })
-    .await;
 }
