@@ -1,7 +1,7 @@
 //! One test's own store, and the replicas that meet there.
 
 use crate::{Backend, Casting, Deadline, FullDisk, WallClock, backend::Housing};
-use leasehold::{BootClock, Clock, LeaseName, LeaseRecord, LeaseState, SharedStore};
+use leasehold::{BootClock, Clock, Force, LeaseName, LeaseRecord, LeaseState, ReplicaId, SharedStore};
 use leasehold_testkit::redis::RedisServer;
 use std::{
     cell::{OnceCell, RefCell},
@@ -141,13 +141,28 @@ impl Site {
     /// If the store cannot be read.
     #[must_use]
     pub fn look(&self) -> Glance {
-        let store = self.store.get_or_init(|| {
-            self.runtime.block_on(leasehold::connect(&self.address)).expect("the test's own store")
-        });
         let name = LeaseName::new(LEASE).expect("a good name");
+        let store = self.store();
         let before = BootClock.now().as_nanos();
         let record = self.runtime.block_on(store.inspect(&name)).expect("a readable store");
         Glance { record, before, after: BootClock.now().as_nanos() }
+    }
+
+    /// Ends the present claim, as an operator does.
+    ///
+    /// # Panics
+    /// If nobody holds the lease.
+    pub fn force(&self) {
+        let name = LeaseName::new(LEASE).expect("a good name");
+        let by = ReplicaId::new("operator").expect("a good id");
+        let forced = self.runtime.block_on(self.store().force_release(&name, &by, "testing"));
+        assert!(matches!(forced, Force::Forced { .. }), "{forced:?}");
+    }
+
+    fn store(&self) -> &SharedStore {
+        let connect =
+            || self.runtime.block_on(leasehold::connect(&self.address)).expect("the test's own store");
+        self.store.get_or_init(connect)
     }
 
     /// Looks until the record `fits`.
