@@ -1,7 +1,7 @@
 //! What went wrong on the way to a store error: raw faults, and what they are called outside.
 
 use leasehold_core::{LeaseName, StoreError, StoreErrorKind, Verb};
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError};
 use std::{sync::Arc, time::Duration};
 
 /// A fault as it was met, before it is known for which verb and lease.
@@ -65,11 +65,10 @@ pub(crate) enum Verdict {
 
 /// What an error means for its connection.
 pub(crate) fn verdict(error: &RedisError) -> Verdict {
-    let demoted = [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown, ServerErrorKind::BusyLoading]
-        .map(ErrorKind::from)
-        .contains(&error.kind());
+    let code = code(error);
+    let demoted = matches!(code, Some("READONLY" | "MASTERDOWN" | "LOADING"));
     // With a changed password old connections live on, and new ones say clearly what is wrong.
-    let stranger = matches!(error.code(), Some("NOAUTH" | "NOREPLICAS" | "MISCONF"));
+    let stranger = matches!(code, Some("NOAUTH" | "NOREPLICAS" | "MISCONF"));
     let broken = error.is_io_error() || error.is_timeout() || error.is_connection_dropped();
     let unreadable = error.kind() == ErrorKind::Parse;
     if (demoted || broken || unreadable) && !stranger { Verdict::GiveUp } else { Verdict::Keep }
@@ -112,6 +111,14 @@ impl Fault {
 #[error("{0}")]
 struct Quote(String);
 
+/// The code of a refusal. Redis 6.2 hides it in a sentence where a script was refused:
+/// `ERR Error running script (call to …): @user_script: 1: -READONLY You can't …`.
+fn code(error: &RedisError) -> Option<&str> {
+    let code = error.code()?;
+    let hidden = error.detail().filter(|_| code == "ERR").and_then(|said| said.rsplit_once(": -"));
+    hidden.and_then(|(_, said)| said.split(' ').next()).or(Some(code))
+}
+
 /// What a script may not do is told to it without a code: the words of Redis up to 7.0, and of later ones and Valkey.
 const DENIED_IN_SCRIPT: [&str; 2] = ["The user executing the script", "ACL failure in script"];
 
@@ -120,7 +127,7 @@ fn redis_kind(error: &RedisError) -> StoreErrorKind {
         let code = error.code().unwrap_or_default();
         format!("{code} {}", error.detail().unwrap_or_default()).trim().into()
     };
-    match error.code() {
+    match code(error) {
         Some("OOM") => return StoreErrorKind::Full,
         Some("MISCONF" | "NOREPLICAS" | "NOGOODSLAVE") => return StoreErrorKind::NotWriting(said()),
         Some("READONLY") => return StoreErrorKind::ReadOnly,

@@ -158,6 +158,9 @@ impl Reader<'_> {
             Err(_) => Err(self.damage(format!("{left:?} is no time to live"))),
         };
         let (state, predecessor) = if claim.is_empty() {
+            if left != "-2" {
+                return Err(self.damage("its claim is empty"));
+            }
             (LeaseState::Vacant, ended()?)
         } else if let Some(heir) = optional(claim, "heir") {
             (LeaseState::Reserved { heir: self.replica(heir)?, remaining: remaining()? }, ended()?)

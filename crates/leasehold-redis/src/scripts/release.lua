@@ -4,9 +4,10 @@
 -- KEYS: claim, fence.
 -- ARGV: the claim as it must be, or '' for whichever lives; how it ends; events channel; then perhaps heir or '', the
 -- heir's window in ms, and a note.
--- Answers 1, or {'ended', fence, replica} where any claim was meant, {'gone', holder, its fence, counter} or {'damaged',
--- key, problem}.
+-- Answers 1, or {'ended', fence, replica} where any claim was meant, {'gone', holder, its fence, counter} or
+-- {'damaged', key, problem}.
 
+local LAST = 9007199254740991 -- 2^53 - 1: up to here a Lua number is exact
 local call, match = redis.call, string.match
 
 local value = redis.pcall('GET', KEYS[1])
@@ -16,7 +17,7 @@ if type(term) == 'table' then return {'damaged', KEYS[2], term.err} end
 
 local expected, fate = ARGV[1], ARGV[2]
 local fence, attempt, replica = match(value or '', '^fence=([1-9]%d*) attempt=(%x+) replica=(%S+)')
-if value and not fence and not match(value, '^heir=%S+') then
+if fence and (#fence > 16 or tonumber(fence) > LAST) or value and not fence and not match(value, '^heir=%S+') then
   return {'damaged', KEYS[1], 'its value cannot be read'}
 end
 if not fence or value ~= expected and expected ~= ''

@@ -8,6 +8,7 @@ mod deployments;
 mod fenced;
 mod hearing;
 mod leases;
+mod limits;
 mod partial;
 mod trouble;
 mod wire;
