@@ -10,7 +10,7 @@
 //! * **A silent channel means a lost connection, not a dead process.** A restart of the server, a failover, `CLIENT KILL`
 //!   or a cut cable silences it as well. Whoever then bids before the witness is connected again takes the lease from a
 //!   holder who works. Therefore it is for fenced resources only, and off by default.
-//! * A connection that ends is made again at once; if that fails, after pauses of 20 to 500 ms.
+//! * A connection that ends is made again at once; if that fails, after pauses of 25 to 500 ms.
 //! * The count is of the server that is asked: `NUMSUB` knows no subscribers of other nodes. In a Cluster the witness is
 //!   subscribed at every primary. One that joins, or is promoted, is found within two seconds, and until then a lease
 //!   there can be taken.
@@ -143,17 +143,20 @@ impl Witness {
     }
 }
 
-async fn within<T>(link: &Link, work: impl Future<Output = Result<T, RedisError>>) -> Result<T, Failure> {
+async fn within<T, E: Into<Failure>>(
+    link: &Link,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failure> {
     let patience = link.config().response_timeout;
     match timeout(patience, work).await {
-        Ok(done) => Ok(done?),
+        Ok(done) => done.map_err(Into::into),
         Err(_) => Err(Fault::Silence(patience).into()),
     }
 }
 
 /// Who the primaries are, by address and id.
 async fn primaries(link: &Link) -> Result<BTreeSet<String>, Failure> {
-    let slots = link.ask(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+    let slots = within(link, link.ask(redis::cmd("CLUSTER").arg("SLOTS"))).await?;
     let ranges = Vec::<Vec<Value>>::from_redis_value(slots).map_err(RedisError::from)?;
     let primary = |range: Vec<Value>| match range.into_iter().nth(2) {
         Some(Value::Array(node)) => node.into_iter().take(3).map(|word| format!("{word:?} ")).collect(),
@@ -166,7 +169,8 @@ async fn primaries(link: &Link) -> Result<BTreeSet<String>, Failure> {
 pub(crate) async fn silent(link: &Link, channels: &[String]) -> Result<Vec<String>, Failure> {
     let mut ask = redis::cmd("PUBSUB");
     ask.arg("NUMSUB").arg(channels);
-    let answer: Value = link.ask(&ask).await?;
+    // Whoever hears must not wait for long for anything else.
+    let answer: Value = within(link, link.ask(&ask)).await?;
     let counts = HashMap::<String, u64>::from_redis_value(answer).map_err(RedisError::from)?;
     Ok(counts.into_iter().filter(|(_, count)| *count == 0).map(|(channel, _)| channel).collect())
 }

@@ -307,7 +307,7 @@ impl Attendant {
     fn unwitnessed(&mut self) {
         self.witness.doubt();
         self.presence.set_seen(false);
-        self.retry.lost();
+        self.retry.lost(true);
     }
 
     /// The ear has ended, or is to.
@@ -317,7 +317,8 @@ impl Attendant {
             self.presence.set_seen(false);
         }
         self.tell(fault);
-        self.retry.lost();
+        // A witness that is missed for long costs the lease. News may be a little late.
+        self.retry.lost(self.presence.is_wanted() && !self.link.is_sharded());
     }
 
     /// Tells whoever watches that there is trouble.

@@ -116,11 +116,12 @@ impl Ear {
         match self.echo.1 {
             Echo::Heard => self.echo.1 = Echo::Due,
             Echo::Due => {
-                let said = link.ask(redis::cmd("PUBLISH").arg(&self.echo.0).arg("")).await;
+                let said =
+                    timeout(self.patience, link.ask(redis::cmd("PUBLISH").arg(&self.echo.0).arg(""))).await;
                 match said {
-                    Ok(_) => self.echo.1 = Echo::Awaited,
+                    Ok(Ok(_)) => self.echo.1 = Echo::Awaited,
                     // It could not be said, for which this connection need not be to blame.
-                    Err(_) => self.answers().await?,
+                    Ok(Err(_)) | Err(_) => self.answers().await?,
                 }
             }
             Echo::Off => self.answers().await?,

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 /// The first and the longest pause between two attempts.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
-/// The first try after a loss is at once: a witness that is missed for long costs the lease. Those after it wait longer
-/// and longer, and not as long as others that lost the same server.
+/// Pauses become longer and longer, and differ from those of others that lost the same server. Only where it is urgent, the
+/// first try after a loss is at once.
 #[derive(Debug)]
 pub(super) struct Retry {
     backoff: Backoff,
@@ -26,8 +26,8 @@ impl Retry {
     }
 
     /// What was there is gone.
-    pub(super) fn lost(&mut self) {
-        if std::mem::take(&mut self.is_calm) {
+    pub(super) fn lost(&mut self, is_urgent: bool) {
+        if std::mem::take(&mut self.is_calm) && is_urgent {
             self.due = Some(now());
         } else if self.due.is_none() {
             self.failed();
@@ -76,21 +76,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_try_is_at_once_and_the_next_only_after_calm() {
+    fn an_urgent_try_is_at_once_and_the_next_only_after_calm() {
         let mut retry = Retry::new();
         assert!(retry.due().is_none());
-        let at = now();
-        retry.lost();
-        assert!(retry.due().unwrap() - at < PAUSES.0 / 2, "at once");
-        retry.done();
-        let at = now();
-        retry.lost();
-        assert!(retry.due().unwrap() - at >= PAUSES.0 / 2, "it had not lasted");
-        retry.done();
-        retry.lasted();
-        let at = now();
-        retry.lost();
-        assert!(retry.due().unwrap() - at < PAUSES.0 / 2, "it had lasted");
+        let mut is_at_once = |after: fn(&mut Retry), is_urgent| {
+            retry.done();
+            after(&mut retry);
+            let at = now();
+            retry.lost(is_urgent);
+            retry.due().unwrap() - at < PAUSES.0 / 2
+        };
+        assert!(is_at_once(|_| {}, true));
+        assert!(!is_at_once(|_| {}, true), "it had not lasted");
+        assert!(is_at_once(Retry::lasted, true));
+        assert!(!is_at_once(Retry::lasted, false), "nobody is in a hurry");
+    }
+
+    #[test]
+    fn a_loss_that_is_told_again_does_not_put_off_what_is_due() {
+        let mut retry = Retry::new();
+        retry.failed();
+        let due = retry.due();
+        retry.lost(true);
+        assert_eq!(retry.due(), due);
     }
 
     #[test]

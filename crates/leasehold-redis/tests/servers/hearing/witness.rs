@@ -221,3 +221,31 @@ async fn a_witness_that_one_node_of_a_cluster_cut_off_comes_back_there_by_itself
         assert!(matches!(renew(&store, claim).await, Renew::Renewed { .. }));
     }
 }
+
+/// A primary that was not there when the witness was connected, and that a lease moves to.
+#[tokio::test]
+async fn a_primary_that_joins_a_cluster_sees_the_witness_soon() {
+    let mut cluster = Cluster::start().await.unwrap();
+    let store = open(&cluster.url()).await;
+    let claim = hold(&store, &jobs(1)).await.remove(0);
+    let bus = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let joining = Redis::new().config("cluster-enabled", "yes").config("cluster-port", &bus.to_string());
+    let joining = joining.config("cluster-node-timeout", "1000");
+    cluster.nodes.push(joining.start().await.unwrap());
+    let known = cluster.nodes[0].cli(&["CLUSTER", "NODES"]).text();
+    let myself = known.lines().find(|line| line.contains("myself")).unwrap();
+    let (_, other_bus) = myself.split(' ').nth(1).unwrap().split_once('@').unwrap();
+    let (ip, port) = (cluster.nodes[0].addr().ip().to_string(), cluster.nodes[0].addr().port().to_string());
+    let other_bus = other_bus.split(',').next().unwrap();
+    cluster.nodes[3].cli(&["CLUSTER", "MEET", &ip, &port, other_bus]);
+    eventually("all know each other", async || {
+        let info = |node: &RedisServer| node.cli(&["CLUSTER", "INFO"]).text();
+        let serves = |info: &str| info.contains("cluster_known_nodes:4") && info.contains("cluster_state:ok");
+        cluster.nodes.iter().all(|node| serves(&info(node)))
+    })
+    .await;
+    let slot = cluster.slot("leasehold:{job 0}:claim");
+    cluster.move_slot(slot, cluster.owner(slot), 3);
+    eventually("it is seen there", async || seen_by(&cluster.nodes[3]) == 1).await;
+    eventually("it is renewed", async || matches!(renew(&store, &claim).await, Renew::Renewed { .. })).await;
+}
