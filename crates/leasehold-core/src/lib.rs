@@ -12,6 +12,7 @@
 //!   [`Watch`], [`Traits`].
 
 pub mod backoff;
+pub mod bounds;
 pub mod campaign;
 pub mod claim;
 pub mod clock;

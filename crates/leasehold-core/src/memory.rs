@@ -24,8 +24,8 @@ use self::{gate::Gates, post::Post, roll::Roll};
 use crate::{
     Acquire, Admit, Bid, BoxFuture, Candidacy, Claim, Clock, Durability, Envelope, Fence, FenceGate, Finding,
     Force, GateGuard, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Moment, Parting, Reach, Release,
-    Renew, Renewal, ReplicaId, ResourceName, Roster, Scope, Severity, StoreError, StoreErrorKind, TokioClock,
-    Traits, Verb, Watch, WatchFeed, mail::MAX_LETTER_BYTES,
+    Renew, Renewal, ReplicaId, ResourceName, Roster, Scope, Severity, StoreError, TokioClock, Traits, Verb,
+    Watch, WatchFeed, bounds,
 };
 use std::{
     fmt,
@@ -251,14 +251,8 @@ impl Mail for MemoryStore {
         envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let bytes = envelope.body.len();
-            if bytes > MAX_LETTER_BYTES {
-                let problem = format!(
-                    "a letter has at most {MAX_LETTER_BYTES} bytes, this one {bytes}; it was not sent"
-                );
-                let kind = StoreErrorKind::Config(problem.into());
-                return Err(StoreError::new(kind, Verb::Post, ADDRESS).on(&envelope.lease));
-            }
+            bounds::letter(envelope)
+                .map_err(|kind| StoreError::new(kind, Verb::Post, ADDRESS).on(&envelope.lease))?;
             let (mut room, now) = self.enter();
             room.post.post(now, to, envelope);
             Ok(())

@@ -7,10 +7,7 @@ use crate::{
     reply::{Reply, key_of},
     script::{Call, Script, script},
 };
-use leasehold_core::{
-    Acquire, Bid, Granted, Held, Note, StoreErrorKind,
-    timing::{MAX_TTL, MIN_TTL},
-};
+use leasehold_core::{Acquire, Bid, Granted, Held, Note, StoreErrorKind};
 use redis::Value;
 use std::time::Duration;
 
@@ -87,12 +84,4 @@ fn grant_of(reader: Reader<'_>, bid: &Bid, fence: &str, past: &str) -> Result<Gr
 /// Whole milliseconds, rounded up: a claim lives at least as long as its holder believes.
 pub(crate) fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
-}
-
-/// A ttl of zero would end the claim at once, an endless one would block everybody for good: neither is guessed at.
-pub(crate) fn check_ttl(ttl: Duration) -> Result<(), Fault> {
-    if (MIN_TTL..=MAX_TTL).contains(&ttl) {
-        return Ok(());
-    }
-    Err(Fault::config(format!("a ttl of {ttl:?} is outside this store's {MIN_TTL:?} to {MAX_TTL:?}")))
 }

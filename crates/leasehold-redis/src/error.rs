@@ -80,11 +80,6 @@ impl Fault {
         Self::Known(StoreErrorKind::Corrupt { key: key.into(), problem: problem.into() })
     }
 
-    /// A configuration or an argument that cannot work.
-    pub(crate) fn config(problem: impl Into<Arc<str>>) -> Self {
-        Self::Known(StoreErrorKind::Config(problem.into()))
-    }
-
     /// The fault as the outside knows it.
     pub(crate) fn told(self, store: &Arc<str>, verb: Verb, lease: Option<&LeaseName>) -> StoreError {
         let mut error = StoreError::new(self.kind(), verb, store.clone());

@@ -8,8 +8,8 @@ use crate::{
     script::{Call, Script, script},
 };
 use leasehold_core::{
-    Envelope, LeaseName, ReplicaId, TraceContext,
-    mail::{MAX_LETTER_AGE, MAX_LETTER_BYTES, MAX_LETTERS},
+    Envelope, LeaseName, ReplicaId, TraceContext, bounds,
+    mail::{MAX_LETTER_AGE, MAX_LETTERS},
 };
 
 static POST: Script = script!("post");
@@ -19,12 +19,7 @@ static DRAIN: Script = script!("drain");
 const PORTION: usize = 16;
 
 pub(crate) async fn post(link: &Link, to: &ReplicaId, envelope: &Envelope) -> Result<(), Failure> {
-    let bytes = envelope.body.len();
-    if bytes > MAX_LETTER_BYTES {
-        let problem =
-            format!("a letter has at most {MAX_LETTER_BYTES} bytes, this one {bytes}; it was not sent");
-        return Err(Fault::config(problem).into());
-    }
+    bounds::letter(envelope)?;
     let key = link.keys().mail(to);
     let call = Call::new(&POST, &[&key])
         .arg(letter(envelope))

@@ -8,9 +8,7 @@ use crate::{
     reply::{Reply, key_of},
     script::{Call, Script, script},
 };
-use leasehold_core::{
-    Claim, Force, LeaseName, Parting, Release, ReplicaId, memory::MAX_REASON_BYTES, timing::MAX_TTL,
-};
+use leasehold_core::{Claim, Force, LeaseName, Parting, Release, ReplicaId, bounds, timing::MAX_TTL};
 use redis::Value;
 
 static RELEASE: Script = script!("release");
@@ -32,10 +30,7 @@ pub(crate) fn call(keys: &Keys, claim: &Claim, parting: &Parting) -> Call {
 
 /// The request of somebody else.
 pub(crate) fn force_call(keys: &Keys, name: &LeaseName, by: &ReplicaId, reason: &str) -> Result<Call, Fault> {
-    if reason.len() > MAX_REASON_BYTES {
-        let problem = format!("a reason has at most {MAX_REASON_BYTES} bytes, this one {}", reason.len());
-        return Err(Fault::config(problem));
-    }
+    bounds::reason(reason)?;
     Ok(begin(keys, name, "", &record::forced_words(by, reason)))
 }
 

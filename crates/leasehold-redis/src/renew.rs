@@ -1,7 +1,7 @@
 //! Renewing claims, many in one step.
 
 use crate::{
-    acquire::{check_ttl, millis},
+    acquire::millis,
     error::{Failure, Fault},
     keys::{self, Keys},
     link::Link,
@@ -9,7 +9,7 @@ use crate::{
     reply::{Reply, key_of},
     script::{Call, Script, script},
 };
-use leasehold_core::{Renew, Renewal, StoreErrorKind};
+use leasehold_core::{Renew, Renewal, StoreErrorKind, bounds};
 use redis::Value;
 
 static RENEW: Script = script!("renew");
@@ -21,7 +21,7 @@ const BATCH: usize = 256;
 pub(crate) async fn renew(link: &Link, renewals: &[Renewal]) -> Vec<Result<Renew, Failure>> {
     let mut answers: Vec<Option<Result<Renew, Failure>>> = Vec::with_capacity(renewals.len());
     answers
-        .extend(renewals.iter().map(|renewal| check_ttl(renewal.ttl).err().map(|fault| Err(fault.into()))));
+        .extend(renewals.iter().map(|renewal| bounds::ttl(renewal.ttl).err().map(|fault| Err(fault.into()))));
     let batches = batches(link, renewals, &answers);
     let calls: Vec<Call> = batches.iter().map(|batch| call(link.keys(), renewals, batch)).collect();
     for (batch, answer) in batches.iter().zip(link.calls(&calls).await) {

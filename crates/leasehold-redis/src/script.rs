@@ -80,13 +80,18 @@ impl Call {
 
     /// For one that has not: the text goes along, so that nothing can come between loading and running it.
     pub(crate) fn full(&self) -> Cmd {
-        let mut cmd = redis::cmd("EVAL");
-        cmd.arg(self.script.text);
-        for arg in self.cmd.args_iter().skip(2) {
-            if let redis::Arg::Simple(bytes) = arg {
-                cmd.arg(bytes);
-            }
-        }
-        cmd
+        with_text(self.script.text, &self.cmd)
     }
+}
+
+/// An `EVALSHA` as the `EVAL` of a text.
+pub(crate) fn with_text(text: &str, short: &Cmd) -> Cmd {
+    let mut cmd = redis::cmd("EVAL");
+    cmd.arg(text);
+    for arg in short.args_iter().skip(2) {
+        if let redis::Arg::Simple(bytes) = arg {
+            cmd.arg(bytes);
+        }
+    }
+    cmd
 }

@@ -13,7 +13,7 @@ use crate::{
 use leasehold_core::{
     Acquire, Admit, Bid, BoxFuture, Candidacy, Claim, Durability, Envelope, Fence, FenceGate, Finding, Force,
     GateGuard, Granted, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Parting, Reach, Release, Renew,
-    Renewal, ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch,
+    Renewal, ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch, bounds,
 };
 use std::{fmt, time::Duration};
 
@@ -61,7 +61,7 @@ impl RedisStore {
     }
 
     async fn acquired(&self, bid: &Bid) -> Result<Acquire, Failure> {
-        acquire::check_ttl(bid.ttl)?;
+        bounds::ttl(bid.ttl)?;
         let witness = if bid.crash_witness { Some(self.hearing.witness().await?) } else { None };
         let call = acquire::call(self.link.keys(), bid, witness.as_deref());
         let Some(wait) = self.link.config().wait else {

@@ -5,12 +5,13 @@ use crate::{
     error::{Failure, Fault},
     note,
     row::{COLUMNS, Row, next_turn, number},
-    standing::{Judge, Standing, check_ttl},
+    standing::{Judge, Standing},
     thread::Caller,
     witness,
 };
 use leasehold_core::{
     Acquire, Bid, Fence, Granted, Held, LeaseName, Moment, Predecessor, StoreErrorKind, TraceContext, Verb,
+    bounds,
 };
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(crate) fn acquire(db: &mut Db, bid: &Bid, caller: &Caller<Acquire>) -> Acqui
 }
 
 fn decide(db: &mut Db, bid: &Bid, caller: &Caller<Acquire>) -> Result<Acquire, Failure> {
-    check_ttl(bid.ttl)?;
+    bounds::ttl(bid.ttl)?;
     // Most bids of a waiting crowd meet a living claim. They are answered from a snapshot, without the write lock
     // for which the holder's renewals would have to queue.
     if let Some(held) = db.read(|conn, site, now| {

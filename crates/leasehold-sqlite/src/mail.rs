@@ -7,7 +7,7 @@ use crate::{
     row::number,
 };
 use leasehold_core::{
-    Envelope, Moment, ReplicaId,
+    Envelope, Moment, ReplicaId, bounds,
     mail::{MAX_LETTER_AGE, MAX_LETTER_BYTES, MAX_LETTERS},
 };
 use rusqlite::{Connection, Row};
@@ -16,12 +16,7 @@ use tokio::sync::mpsc;
 
 /// Puts a letter into an inbox. The oldest give way to it when the inbox is full.
 pub(crate) fn post(db: &mut Db, to: &ReplicaId, letter: &Envelope) -> Result<(), Failure> {
-    let bytes = letter.body.len();
-    if bytes > MAX_LETTER_BYTES {
-        let problem =
-            format!("a letter has at most {MAX_LETTER_BYTES} bytes, this one {bytes}; it was not sent");
-        return Err(Fault::config(problem).into());
-    }
+    bounds::letter(letter)?;
     db.write(Keep::ThroughCrash, |tx, site, now| {
         sweep(tx, &site.boot, now)?;
         tx.prepare_cached(

@@ -2,14 +2,13 @@
 
 use crate::{
     db::{Db, Keep, Verdict},
-    error::{Failure, Fault},
+    error::Failure,
     note,
     row::{Row, next_turn},
     standing::Judge,
 };
 use leasehold_core::{
-    Claim, Force, LeaseName, Parting, Predecessor, Release, ReplicaId, TraceContext, Verb,
-    memory::MAX_REASON_BYTES,
+    Claim, Force, LeaseName, Parting, Predecessor, Release, ReplicaId, TraceContext, Verb, bounds,
 };
 
 /// Ends a claim. Rules 3 and 5.
@@ -39,10 +38,7 @@ pub(crate) fn release(db: &mut Db, claim: &Claim, parting: &Parting) -> Release 
 pub(crate) fn force(db: &mut Db, name: &LeaseName, by: &ReplicaId, reason: &str) -> Force {
     let site = db.site.clone();
     let mut force = || -> Result<Force, Failure> {
-        if reason.len() > MAX_REASON_BYTES {
-            let problem = format!("a reason has at most {MAX_REASON_BYTES} bytes, this one {}", reason.len());
-            return Err(Fault::config(problem).into());
-        }
+        bounds::reason(reason)?;
         db.write(Keep::ThroughPowerLoss, |tx, site, now| {
             let mut standing = Judge::new(site, now).standing(name, Row::find(tx, name)?)?;
             let Some(term) = &standing.term else { return Ok(Verdict::Unchanged(Force::Vacant)) };

@@ -6,9 +6,9 @@ use crate::{
     error::{Failure, Fault},
     row::Row,
     site::Site,
-    standing::{Judge, check_ttl},
+    standing::Judge,
 };
-use leasehold_core::{Renew, Renewal, Verb};
+use leasehold_core::{Renew, Renewal, Verb, bounds};
 use rusqlite::Connection;
 
 /// Renews claims. Rule 3.
@@ -36,7 +36,7 @@ pub(crate) fn renew(db: &mut Db, renewals: &[Renewal]) -> Vec<Renew> {
 fn renew_one(conn: &Connection, judge: &mut Judge<'_>, renewal: &Renewal, site: &Site) -> Renew {
     let Renewal { claim, ttl } = renewal;
     let renewed = (|| -> Result<Renew, Fault> {
-        check_ttl(*ttl)?;
+        bounds::ttl(*ttl)?;
         let standing = judge.standing(&claim.name, Row::find(conn, &claim.name)?)?;
         if !standing.holds(claim) {
             return Ok(Renew::NotHolder(standing.not_holder()));

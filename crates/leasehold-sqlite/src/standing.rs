@@ -10,7 +10,7 @@ use leasehold_core::{
     AttemptId, Bid, Claim, Ended, Fence, Held, LeaseName, LeaseRecord, LeaseState, Moment, NotHolder,
     Parting, Predecessor, ReplicaId, TraceContext, timing::MAX_TTL,
 };
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 /// A lease after whatever ended by itself is ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,13 +178,4 @@ impl Standing {
         };
         LeaseRecord { name: self.name, counter: self.counter, state, predecessor: self.past }
     }
-}
-
-/// A ttl of zero would end the claim at once, an endless one would block everybody for good: neither is guessed at.
-pub(crate) fn check_ttl(ttl: Duration) -> Result<(), Fault> {
-    use leasehold_core::timing::MIN_TTL;
-    if (MIN_TTL..=MAX_TTL).contains(&ttl) {
-        return Ok(());
-    }
-    Err(Fault::config(format!("a ttl of {ttl:?} is outside this store's {MIN_TTL:?} to {MAX_TTL:?}")))
 }

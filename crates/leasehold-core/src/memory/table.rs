@@ -6,8 +6,7 @@
 use super::entry::{Entry, Legacy};
 use crate::{
     Acquire, Bid, Claim, Fence, Force, Granted, LeaseName, LeaseRecord, Moment, Parting, Predecessor,
-    Release, Renew, Renewal, ReplicaId, StoreError, StoreErrorKind, TraceContext, Verb,
-    timing::{MAX_TTL, MIN_TTL},
+    Release, Renew, Renewal, ReplicaId, StoreError, StoreErrorKind, TraceContext, Verb, bounds,
 };
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,7 +23,7 @@ pub struct Table {
 impl Table {
     /// Asks for a lease: rules 1, 2, 4, 5, 6.
     pub fn acquire(&mut self, now: Moment, bid: &Bid) -> Acquire {
-        if let Err(problem) = check_ttl(bid.ttl) {
+        if let Err(problem) = bounds::ttl(bid.ttl) {
             return Acquire::Refused(failure(problem, Verb::Acquire, &bid.name));
         }
         let entry = self.leases.entry(bid.name.clone()).or_default();
@@ -54,7 +53,7 @@ impl Table {
     /// Renews a claim: rule 3.
     pub fn renew(&mut self, now: Moment, renewal: &Renewal) -> Renew {
         let Renewal { claim, ttl } = renewal;
-        if let Err(problem) = check_ttl(*ttl) {
+        if let Err(problem) = bounds::ttl(*ttl) {
             return Renew::Refused(failure(problem, Verb::Renew, &claim.name));
         }
         let Some(entry) = self.settled(now, &claim.name) else {
@@ -84,10 +83,8 @@ impl Table {
 
     /// Ends whatever claim lives. A reservation for an heir is no claim, and stays.
     pub fn force_release(&mut self, now: Moment, name: &LeaseName, by: &ReplicaId, reason: &str) -> Force {
-        if reason.len() > MAX_REASON_BYTES {
-            let problem = format!("a reason has at most {MAX_REASON_BYTES} bytes, this one {}", reason.len());
-            let kind = StoreErrorKind::Config(problem.into());
-            return Force::Refused(failure(kind, Verb::ForceRelease, name));
+        if let Err(problem) = bounds::reason(reason) {
+            return Force::Refused(failure(problem, Verb::ForceRelease, name));
         }
         let Some((entry, claim)) = self.settled(now, name).and_then(|entry| {
             let claim = entry.claim()?.clone();
@@ -141,15 +138,6 @@ impl Table {
 fn granted(legacy: Legacy, remaining: Duration) -> Acquire {
     let Legacy { claim, predecessor, inherited } = legacy;
     Acquire::Granted(Granted { claim, remaining, predecessor, inherited })
-}
-
-/// A ttl of zero would end the claim at once, an endless one would block everybody for good: neither is guessed at.
-fn check_ttl(ttl: Duration) -> Result<(), StoreErrorKind> {
-    if (MIN_TTL..=MAX_TTL).contains(&ttl) {
-        return Ok(());
-    }
-    let problem = format!("a ttl of {ttl:?} is outside this store's {MIN_TTL:?} to {MAX_TTL:?}");
-    Err(StoreErrorKind::Config(problem.into()))
 }
 
 fn failure(kind: StoreErrorKind, verb: Verb, name: &LeaseName) -> StoreError {

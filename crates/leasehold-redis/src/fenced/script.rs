@@ -1,6 +1,7 @@
 //! Scripts that check a fence before they do their work.
 
-use redis::{Arg, Cmd, ErrorKind, RedisError, ServerErrorKind, ToRedisArgs, Value, aio::ConnectionLike};
+use crate::script::with_text;
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, ToRedisArgs, Value, aio::ConnectionLike};
 use std::sync::LazyLock;
 
 /// Constant text around the user's: the check, and the user's own KEYS and ARGV.
@@ -39,10 +40,7 @@ impl FencedScript {
     /// A script around the user's text.
     #[must_use]
     pub fn new(body: &str) -> Self {
-        Self::whole(format!("{HEAD}{body}{TAIL}"))
-    }
-
-    fn whole(text: String) -> Self {
+        let text = format!("{HEAD}{body}{TAIL}");
         let sha = redis::Script::new(&text).get_hash().to_owned();
         Self { text, sha }
     }
@@ -65,14 +63,7 @@ impl FencedScript {
     ) -> Result<Value, RedisError> {
         match connection.req_packed_command(&call).await.and_then(Value::extract_error) {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                let mut full = redis::cmd("EVAL");
-                full.arg(&self.text);
-                for arg in call.args_iter().skip(2) {
-                    if let Arg::Simple(bytes) = arg {
-                        full.arg(bytes);
-                    }
-                }
-                connection.req_packed_command(&full).await?.extract_error()
+                connection.req_packed_command(&with_text(&self.text, &call)).await?.extract_error()
             }
             answer => answer,
         }
@@ -82,6 +73,6 @@ impl FencedScript {
 /// The script for single commands.
 pub(super) fn one_command() -> &'static FencedScript {
     static ONE: LazyLock<FencedScript> =
-        LazyLock::new(|| FencedScript::whole(include_str!("../scripts/fenced.lua").to_owned()));
+        LazyLock::new(|| FencedScript::new("return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))"));
     &ONE
 }
