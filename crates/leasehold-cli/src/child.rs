@@ -35,10 +35,13 @@ use group::Group;
 use reaper::Life;
 use rustix::process::Signal;
 use std::{io, os::unix::process::CommandExt, sync::Arc, time::Duration};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 
 /// How long a dropped child is waited for at most: what a kernel under load may need to end a large process.
 const DEATH_THROES: Duration = Duration::from_millis(500);
+
+/// How long a command has to stop when it is asked to, before it is looked at.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A running command and its group.
 #[derive(Debug)]
@@ -139,9 +142,12 @@ impl Child {
                     return ChildEvent::Stopped(signal);
                 }
             }
-            if self.life.changed().await.is_err() {
+            let patience = if self.pause_asked { PAUSE } else { Duration::MAX };
+            match timeout(patience, self.life.changed()).await {
+                Ok(Ok(())) => {}
                 // The reaper keeps the sender until the end was told: it is gone only with the whole program.
-                std::future::pending::<()>().await;
+                Ok(Err(_)) => std::future::pending().await,
+                Err(_) => self.insist_on_pause(),
             }
         }
     }
@@ -164,6 +170,7 @@ impl Child {
     pub fn pass(&mut self, signal: Signal) {
         match signal {
             Signal::CONT => {}
+            Signal::TSTP if self.ignores_pauses() => {}
             Signal::INT if self.interrupts > 0 => self.group.signal(Signal::KILL),
             Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
                 self.interrupts += u32::from(signal == Signal::INT);

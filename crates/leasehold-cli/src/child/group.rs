@@ -49,16 +49,29 @@ impl Group {
         self.gone.load(Ordering::Relaxed)
     }
 
+    /// Whether the leader waits for a member that was stopped before it became a program of its own, as far as the kernel
+    /// tells: the one sleeps where no signal wakes it, another one is stopped.
+    pub(super) fn waits_in_vfork(&self) -> bool {
+        let leader = fs::read_to_string(format!("/proc/{}/stat", self.id.as_raw_pid()));
+        leader.ok().and_then(|stat| state_and_group(&stat)).is_some_and(|(state, _)| state == 'D')
+            && self.members().any(|state| state == 'T')
+    }
+
     /// Whether all members that are left are zombies of parents outside of the group, who may never reap them. A zombie
     /// does no work. Reads all of `/proc`: not for a hot loop. False where there is no `/proc`.
     pub(super) fn is_dead(&self) -> bool {
-        let Ok(processes) = fs::read_dir("/proc") else { return false };
-        let mut seen = processes
+        let mut members = self.members().peekable();
+        members.peek().is_some() && members.all(|state| matches!(state, 'Z' | 'X'))
+    }
+
+    /// The states of the members, by their letters. None where there is no `/proc`.
+    fn members(&self) -> impl Iterator<Item = char> {
+        let processes = fs::read_dir("/proc").into_iter().flatten();
+        processes
             .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok())
             .filter_map(|stat| state_and_group(&stat))
             .filter(|(_, group)| *group == self.id.as_raw_pid())
-            .peekable();
-        seen.peek().is_some() && seen.all(|(state, _)| matches!(state, 'Z' | 'X'))
+            .map(|(state, _)| state)
     }
 }
 

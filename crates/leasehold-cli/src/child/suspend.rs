@@ -3,7 +3,7 @@
 //! A shell that started us waits for *us* to stop before it shows its prompt. But while we are stopped nobody renews,
 //! and the lease may be gone when we are continued. So we stop along, and on waking ask before the command goes on.
 
-use super::{Child, Terminal};
+use super::Child;
 use crate::signals::{self, Signals};
 use rustix::process::{Signal, kill_current_process_group};
 use std::time::Duration;
@@ -38,6 +38,22 @@ impl Child {
         Suspended::Woken
     }
 
+    /// Whether a TSTP is to be kept from the command: at a terminal without a shell above us it would only be undone.
+    pub(super) fn ignores_pauses(&self) -> bool {
+        self.terminal.as_ref().is_some_and(|terminal| !terminal.has_job_control())
+    }
+
+    /// Asks a group once more to stop that cannot, as long as one of it waits for another.
+    ///
+    /// A process that was stopped between vfork and exec keeps its parent waiting in the kernel, where that can neither stop
+    /// nor be seen to. So the group is let go on for a moment.
+    pub(super) fn insist_on_pause(&self) {
+        if self.group.waits_in_vfork() {
+            self.group.signal(Signal::CONT);
+            self.group.signal(Signal::TSTP);
+        }
+    }
+
     /// Continues a stopped command, and gives it the terminal if it had it and it is ours to give.
     pub fn resume(&mut self) {
         let group = self.group.id();
@@ -53,10 +69,13 @@ impl Child {
         let group = self.group.id();
         let asks = signal == Signal::TTIN.as_raw() || signal == Signal::TTOU.as_raw();
         let go_on = match &mut self.terminal {
-            // A CONT throws away a TSTP that waits: it would undo a Ctrl-Z that came while the command was asking.
-            Some(terminal) if asks => !self.pause_asked && terminal.lend(group),
+            // A CONT throws away a TSTP that waits: it would undo a Ctrl-Z that came while the command was asking. Without
+            // a shell above us that is what is to be done.
+            Some(terminal) if asks => {
+                !(self.pause_asked && terminal.has_job_control()) && terminal.lend(group)
+            }
             // The kernel itself ignores Ctrl-Z for groups without a shell above them.
-            Some(terminal) if signal == Signal::TSTP.as_raw() => !Terminal::has_job_control(terminal),
+            Some(terminal) if signal == Signal::TSTP.as_raw() => !terminal.has_job_control(),
             _ => false,
         };
         if go_on {

@@ -194,15 +194,20 @@ pub fn end_of(child: &mut Child) -> ExitStatus {
 
 /// Waits until something holds.
 #[track_caller]
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    assert!(comes_true(holds), "this never came true: {what}");
+}
+
+/// Whether something holds, at some time before the deadline.
+pub fn comes_true(mut holds: impl FnMut() -> bool) -> bool {
     let pause = Duration::from_millis(5);
-    for _ in 0..DEADLINE.as_millis() / pause.as_millis() {
-        if holds() {
-            return;
+    (0..DEADLINE.as_millis() / pause.as_millis()).any(|_| {
+        let does = holds();
+        if !does {
+            thread::sleep(pause);
         }
-        thread::sleep(pause);
-    }
-    panic!("this never came true: {what}");
+        does
+    })
 }
 
 /// The state letter of a process; `None` if there is none. A zombie (`Z`) does nothing any more.

@@ -1,18 +1,22 @@
 //! A terminal for a test to sit at.
 
-use crate::launch::{DEADLINE, end_of, program};
+use crate::launch::{DEADLINE, comes_true, end_of, program, state};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFd, PollFlags, poll},
     fs::{Mode, OFlags},
+    process::Pid,
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{LocalModes, tcgetattr},
+    termios::{LocalModes, tcgetattr, tcgetpgrp},
 };
 use std::{
     fs::File,
     io::{Read, Write},
     os::fd::OwnedFd,
     process::{Child, Command},
+    time::Duration,
 };
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The person's side of a terminal, with a session of programs at the other.
 pub struct Pty {
@@ -57,26 +61,54 @@ impl Pty {
     /// Waits until something stands on the screen, after what was waited for before. Returns what stood before it.
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> String {
+        let mut silent = 0;
         loop {
             if let Some(at) = self.seen.find(text) {
                 let before = self.seen[..at].to_owned();
                 self.seen.drain(..at + text.len());
                 return before;
             }
-            let mut ready = [PollFd::new(&self.keyboard_and_screen, PollFlags::IN)];
-            let limit = Timespec { tv_sec: DEADLINE.as_secs() as i64, tv_nsec: 0 };
-            let some = poll(&mut ready, Some(&limit)).unwrap();
-            assert_ne!(
-                some,
-                0,
-                "{text:?} never came; on the screen: {:?}; in the session:\n{}",
-                self.seen,
-                self.processes()
-            );
-            let mut bytes = [0; 4096];
-            let n = self.keyboard_and_screen.read(&mut bytes).unwrap();
-            self.seen.push_str(&String::from_utf8_lossy(&bytes[..n]));
+            // Looked at before the screen: what the last program wrote may still be on its way there.
+            let over = self.session.try_wait().unwrap();
+            silent = if self.reads_within(SECOND) { 0 } else { silent + 1 };
+            if silent > 0 && (over.is_some() || SECOND * silent > DEADLINE) {
+                // The first thing that is seen of a test that fails.
+                println!("on the screen: {:?}; the session ({over:?}):\n{}", self.seen, self.processes());
+                panic!("{text:?} never came");
+            }
         }
+    }
+
+    /// Whether something came on the screen in a while.
+    fn reads_within(&mut self, while_: Duration) -> bool {
+        let mut ready = [PollFd::new(&self.keyboard_and_screen, PollFlags::IN)];
+        if poll(&mut ready, Some(&while_.try_into().unwrap())).unwrap() == 0 {
+            return false;
+        }
+        let mut bytes = [0; 4096];
+        let n = self.keyboard_and_screen.read(&mut bytes).unwrap();
+        self.seen.push_str(&String::from_utf8_lossy(&bytes[..n]));
+        true
+    }
+
+    /// Waits until something holds of the programs of the session.
+    #[track_caller]
+    pub fn eventually(&self, what: &str, holds: impl FnMut() -> bool) {
+        if !comes_true(holds) {
+            println!("the session:\n{}", self.processes());
+            panic!("this never came true: {what}");
+        }
+    }
+
+    /// Waits until a command has the terminal, and waits for what will be typed.
+    ///
+    /// A Ctrl-Z that is pressed while a stopped command is being given the terminal is lost, as the kernel has it: the
+    /// CONT that follows throws it away. A person presses it again.
+    #[track_caller]
+    pub fn waits_for_a_key(&self, command: Pid) {
+        self.eventually("the command reads from the terminal", || {
+            tcgetpgrp(&self.keyboard_and_screen) == Ok(command) && state(command) == Some('S')
+        });
     }
 
     /// The programs of the session: number, name, state, parent, group, session, terminal, foreground group.
