@@ -9,6 +9,9 @@ use rustix::process::{Signal, kill_current_process_group};
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// What the kernel needs to start a program.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 /// What [`Child::suspend`] did about a stopped command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suspended {
@@ -35,6 +38,8 @@ impl Child {
         }
         // TSTP is handled by us and so did not stop us; STOP does, before this call returns.
         signals::pause();
+        // What woke us: passed over now, or it would undo the next Ctrl-Z.
+        timeout(Duration::from_millis(100), heard.hear(Signal::CONT)).await.ok();
         Suspended::Woken
     }
 
@@ -50,6 +55,8 @@ impl Child {
     pub(super) fn insist_on_pause(&self) {
         if self.group.waits_in_vfork() {
             self.group.signal(Signal::CONT);
+            // Blocking, so that nobody drops us here and leaves the command running.
+            std::thread::sleep(A_MOMENT);
             self.group.signal(Signal::TSTP);
         }
     }
