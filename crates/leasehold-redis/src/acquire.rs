@@ -4,7 +4,7 @@ use crate::{
     error::{Failure, Fault},
     keys::Keys,
     record::{self, Reader, encode},
-    reply::{Reply, key_of},
+    reply::{Reply, key_of, said},
     script::{Call, Script, script},
 };
 use leasehold_core::{Acquire, Bid, Granted, Held, Note, StoreErrorKind};
@@ -31,7 +31,7 @@ pub(crate) fn call(keys: &Keys, bid: &Bid, witness: Option<&str>) -> Call {
     call.arg(floor).arg(witness.unwrap_or_default()).arg(trace)
 }
 
-/// The answer. A fault means that nothing was changed.
+/// The answer. A failure says whether the claim may stand all the same.
 pub(crate) fn answer(keys: &Keys, bid: &Bid, value: Value) -> Result<Acquire, Failure> {
     let key = || key_of(keys, &bid.name);
     // From a grant on the lease is ours: what cannot be read of it is no reason to say that it is not.
@@ -50,6 +50,9 @@ pub(crate) fn answer(keys: &Keys, bid: &Bid, value: Value) -> Result<Acquire, Fa
             reserved: reply.number(4)? == 1,
         }),
         "spent" => return Err(Fault::from(StoreErrorKind::SpentAttempt).into()),
+        "unwitnessed" => return Err(Fault::from(StoreErrorKind::Unwitnessed).into()),
+        // A user with half of the rights: the claim stands, and perhaps without its fence.
+        "unsure" => return Err(ours(said(reply.text(1)?))),
         "exhausted" => {
             let highest = reader.fence(reply.text(1)?)?;
             return Err(Fault::from(StoreErrorKind::FenceExhausted(highest)).into());

@@ -107,10 +107,12 @@ impl Fault {
 struct Quote(String);
 
 /// The code of a refusal. Redis 6.2 hides it in a sentence where a script was refused:
-/// `ERR Error running script (call to …): @user_script: 1: -READONLY You can't …`.
+/// `ERR Error running script (call to …): @user_script: 1: -READONLY You can't …`, or, where the script hands it on,
+/// `@user_script: 1: -READONLY You can't …`.
 fn code(error: &RedisError) -> Option<&str> {
     let code = error.code()?;
-    let hidden = error.detail().filter(|_| code == "ERR").and_then(|said| said.rsplit_once(": -"));
+    let in_script = code == "ERR" || code.starts_with("@user_script");
+    let hidden = error.detail().filter(|_| in_script).and_then(|said| said.rsplit_once(": -"));
     hidden.and_then(|(_, said)| said.split(' ').next()).or(Some(code))
 }
 

@@ -75,6 +75,11 @@ fn damage(key: &str, problem: &str) -> Fault {
     if problem.starts_with(|first: char| first.is_ascii_lowercase()) {
         return Fault::damage(key, problem);
     }
+    said(problem)
+}
+
+/// An error of the server's that a script tells.
+pub(crate) fn said(problem: &str) -> Fault {
     let (code, detail) = problem.split_once(' ').unwrap_or((problem, ""));
     redis::make_extension_error(code.to_owned(), Some(detail.to_owned())).into()
 }

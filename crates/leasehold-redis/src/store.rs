@@ -15,6 +15,7 @@ use leasehold_core::{
     GateGuard, Granted, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Parting, Reach, Release, Renew,
     Renewal, ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch, bounds,
 };
+use redis::Value;
 use std::{fmt, time::Duration};
 
 /// Leases on a Redis or Valkey server, behind Sentinels, or in a Cluster.
@@ -65,15 +66,23 @@ impl RedisStore {
         let witness = if bid.crash_witness { Some(self.hearing.witness().await?) } else { None };
         let call = acquire::call(self.link.keys(), bid, witness.as_deref());
         let Some(wait) = self.link.config().wait else {
-            return acquire::answer(self.link.keys(), bid, self.link.call(&call).await?);
+            return self.answered(bid, self.link.call(&call).await?);
         };
         let (value, replicas) = self.link.call_then_wait(&call, wait).await?;
-        match acquire::answer(self.link.keys(), bid, value)? {
+        match self.answered(bid, value)? {
             Acquire::Granted(granted) if replicas < wait.replicas.into() => {
                 self.too_few(granted, wait, replicas).await
             }
             answer => Ok(answer),
         }
+    }
+
+    fn answered(&self, bid: &Bid, value: Value) -> Result<Acquire, Failure> {
+        acquire::answer(self.link.keys(), bid, value).inspect_err(|failure| {
+            if failure.is_unwitnessed() {
+                self.hearing.rewitness();
+            }
+        })
     }
 
     /// A grant that too few replicas have is none: it is given back, so that others need not wait for its end, with the

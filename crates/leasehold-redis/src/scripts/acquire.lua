@@ -4,7 +4,8 @@
 -- KEYS: claim, fence.
 -- ARGV: attempt, replica, ttl in ms, events channel; then perhaps floor, witness channel and trace, '' for none.
 -- Answers 'FENCE PAST' for a grant, {'granted', fence, past, note, note's fence} for one with a note, {'held', by,
--- fence, ms left, 1 if for an heir}, {'spent'}, {'exhausted', highest} or {'damaged', key, problem}.
+-- fence, ms left, 1 if for an heir}, {'spent'}, {'unwitnessed'}, {'exhausted', highest}, {'damaged', key, problem}, or
+-- {'unsure', problem} if not even a part of it could be taken back.
 
 local LAST = 9007199254740991 -- 2^53 - 1: up to here a Lua number is exact
 local call, match = redis.call, string.match
@@ -60,7 +61,10 @@ if claim then
     -- The holder's process has ended: nobody hears its witness.
     fate = 'crashed'
     if value > highest then highest = value end
-    term = term or ('fence=' .. fence .. ' since=0 attempt=' .. attempt .. ' trace= replica=' .. replica)
+    if not term or match(term, '^fence=(%d+) ') ~= fence then
+      -- It was lost, or set back, under a claim that lived on.
+      term = 'fence=' .. fence .. ' since=0 attempt=' .. attempt .. ' trace= replica=' .. replica
+    end
   end
 end
 
@@ -73,6 +77,11 @@ if term then
   past = (fate and fate ~= '' and fate or 'expired') .. ' ' .. term
 end
 
+local witness = ARGV[6]
+if witness == '' then witness = nil end
+-- Behind a witness that nobody hears the claim would be taken at once by the next who asks.
+if witness and call('PUBSUB', 'NUMSUB', witness)[2] == 0 then return {'unwitnessed'} end
+
 local floor = ARGV[5]
 if floor and floor ~= '' and tonumber(floor) > highest then highest = tonumber(floor) end
 if highest >= LAST then return {'exhausted', string.format('%.0f', highest)} end
@@ -82,7 +91,7 @@ local now = time[1] .. string.sub('00000' .. time[2], -6, -4)
 
 local whose = ' attempt=' .. ARGV[1]
 claim = 'fence=' .. fence .. whose .. ' replica=' .. ARGV[2]
-if ARGV[6] and ARGV[6] ~= '' then claim = claim .. ' witness=' .. ARGV[6] end
+if witness then claim = claim .. ' witness=' .. witness end
 -- Given to this term, and to no later one.
 local from = fate and match(fate, ' note=(%d+)')
 local stale = not from and term and string.find(term, ' note=', 1, true)
@@ -94,10 +103,11 @@ call('SET', KEYS[1], claim, 'PX', ARGV[3])
 local kept = redis.pcall('HSET', KEYS[2], 'counter', fence, 'term', term, 'fate', '', 'past', past)
 if type(kept) == 'table' then
   -- For want of a right: a claim without its fence is none.
-  call('DEL', KEYS[1])
-  return kept
+  local gone = redis.pcall('DEL', KEYS[1])
+  return type(gone) == 'table' and {'unsure', kept.err} or kept
 end
-if stale then call('HDEL', KEYS[2], 'note') end
+-- Its fate does not name it any more: it would be no more than in the way.
+if stale then redis.pcall('HDEL', KEYS[2], 'note') end
 -- Whoever may not publish holds the lease all the same.
 redis.pcall('PUBLISH', ARGV[4],
   claim .. '\n' .. ARGV[3] .. '\n' .. fence .. '\n' .. term .. '\n\n' .. past .. '\n' .. now)

@@ -25,25 +25,50 @@ if not fence or value ~= expected and expected ~= ''
   return {'gone', replica or '', fence or '', call('HGET', KEYS[2], 'counter') or ''}
 end
 
--- A full server refuses what needs memory, until a script has made some room: this comes first.
-call('DEL', KEYS[1])
-local claim, left = '', '-2'
-if ARGV[4] and ARGV[4] ~= '' then
-  claim, left = 'heir=' .. ARGV[4], ARGV[5]
-  call('SET', KEYS[1], claim, 'PX', left)
+local function number(text)
+  local known = text and #text <= 16 and match(text, '^[1-9]%d*$') and tonumber(text)
+  return known and known <= LAST and known
 end
-call('HSET', KEYS[2], 'fate', fate)
-if not term then
-  -- It was lost under a claim that lived on: its fence is then the highest there is.
+
+local fields = {'fate', fate}
+local function keep(field, text)
+  fields[#fields + 1] = field
+  fields[#fields + 1] = text
+end
+if number(match(term or '', '^fence=(%d+) ')) ~= tonumber(fence) then
+  -- It was lost, or set back, under a claim that lived on.
   term = 'fence=' .. fence .. ' since=0 attempt=' .. attempt .. ' trace= replica=' .. replica
-  call('HSET', KEYS[2], 'counter', fence, 'term', term)
+  keep('term', term)
+end
+-- So was perhaps the counter. One that cannot be read is not ours to mend.
+local counter = call('HGET', KEYS[2], 'counter')
+if not counter or (number(counter) or LAST) < tonumber(fence) then keep('counter', fence) end
+
+local claim, left = '', '-2'
+if ARGV[4] and ARGV[4] ~= '' then claim, left = 'heir=' .. ARGV[4], ARGV[5] end
+
+-- What a user may have no right to comes first, as long as nothing is changed that could not be changed back. A full
+-- server refuses whatever needs memory until a script has made some room: there the claim goes first.
+local kept = redis.pcall('HSET', KEYS[2], unpack(fields))
+local full = type(kept) == 'table'
+if full and not string.find(kept.err, 'OOM ', 1, true) then return kept end
+local gone = redis.pcall('DEL', KEYS[1])
+if type(gone) == 'table' then
+  -- It lives on, as if nothing had been asked.
+  if not full then call('HSET', KEYS[2], 'fate', '') end
+  return gone
+end
+-- From here on the claim has ended, whatever else is refused.
+if full then call('HSET', KEYS[2], unpack(fields)) end
+if claim ~= '' then
+  local reserved = redis.pcall('SET', KEYS[1], claim, 'PX', left)
+  if reserved.err then claim, left = '', '-2' end
 end
 if ARGV[6] then
   call('HSET', KEYS[2], 'note', ARGV[6])
 elseif string.find(term, ' note=', 1, true) then
-  call('HDEL', KEYS[2], 'note')
+  redis.pcall('HDEL', KEYS[2], 'note')
 end
--- Whoever may not publish has let go all the same.
 redis.pcall('PUBLISH', ARGV[3], claim .. '\n' .. left .. '\n' .. fence .. '\n' .. term .. '\n' .. fate .. '\n\n0')
 if expected == '' then return {'ended', fence, replica} end
 return 1

@@ -76,6 +76,56 @@ async fn a_counter_that_was_set_back_gives_no_fence_twice() {
     }
 }
 
+/// I2: whoever holds the lease has the only memory of its fence, and gives it back before the memory ends with the claim.
+#[tokio::test]
+async fn a_counter_that_was_set_back_under_a_claim_is_mended_by_its_renewal_and_by_its_end() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    let fence = "leasehold:{job}:fence";
+    let old = win(&store, "job").await;
+    // What the hash was, as from a copy that is behind.
+    let copy: Vec<String> = ["counter", "term", "fate", "past"]
+        .iter()
+        .flat_map(|field| [(*field).to_owned(), server.cli(&["HGET", fence, field]).text()])
+        .collect();
+    let put_back = || {
+        let mut words = vec!["HSET", fence];
+        words.extend(copy.iter().map(String::as_str));
+        server.cli(&words);
+    };
+    crate::common::let_go(&store, &old.claim).await;
+    let mut highest = old.claim.fence.get();
+    for (damage, renewed) in [("back", true), ("lost", true), ("back", false), ("lost", false)] {
+        for _ in 0..10 {
+            let claim = win(&store, "job").await.claim;
+            crate::common::let_go(&store, &claim).await;
+        }
+        let claim = win(&store, "job").await.claim;
+        assert!(claim.fence.get() > highest, "{damage} {renewed}");
+        highest = claim.fence.get();
+        match damage {
+            "back" => put_back(),
+            _ => drop(server.cli(&["DEL", fence])),
+        }
+        if renewed {
+            assert!(matches!(
+                crate::common::renew(&store, &claim).await,
+                leasehold_core::Renew::Renewed { .. }
+            ));
+            // It expires.
+            server.cli(&["DEL", "leasehold:{job}:claim"]);
+        } else {
+            crate::common::let_go(&store, &claim).await;
+            let next = store.inspect(&lease("job")).await.unwrap().predecessor;
+            assert_eq!(next.ended().map(|ended| ended.fence), Some(claim.fence), "{damage}");
+        }
+        let next = win(&store, "job").await.claim;
+        assert!(next.fence.get() > highest, "{damage} {renewed}: {} after {highest}", next.fence);
+        highest = next.fence.get();
+        crate::common::let_go(&store, &next).await;
+    }
+}
+
 #[tokio::test]
 async fn the_counter_survives_a_reload_and_a_restart_with_a_file() {
     let mut server = Redis::new().appendonly("always").start().await.unwrap();

@@ -144,6 +144,23 @@ async fn a_holder_without_its_witness_is_told_until_it_is_seen_again() {
     eventually("renewed", async || matches!(renew(&store, &claim).await, Renew::Renewed { .. })).await;
 }
 
+/// A claim behind a witness that nobody hears would be taken at once by the next who asks, from a holder that lives.
+#[tokio::test]
+async fn nothing_is_granted_behind_a_witness_that_is_not_heard() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    hold(&store, &jobs(1)).await;
+    server.cli(&["ACL", "SETUSER", "default", "resetchannels", "&leasehold:{*"]);
+    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    let bid = witnessed("another");
+    eventually("unseen", async || seen_by(&server) == 0).await;
+    let kind = crate::common::refused(store.acquire(&bid).await);
+    assert!(matches!(kind, StoreErrorKind::Unwitnessed | StoreErrorKind::Denied), "{kind:?}");
+    assert_eq!(store.inspect(&bid.name).await.unwrap().counter, None, "nothing was written");
+    server.cli(&["ACL", "SETUSER", "default", "&*"]);
+    eventually("granted", async || matches!(store.acquire(&bid).await, Acquire::Granted(_))).await;
+}
+
 /// No renewal is needed for it: in the time until the next one anybody could take the lease.
 #[tokio::test]
 async fn a_witness_that_is_cut_off_comes_back_by_itself() {
