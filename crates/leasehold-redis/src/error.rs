@@ -49,6 +49,12 @@ impl From<RedisError> for Failure {
 }
 
 impl Failure {
+    /// The same, of a request that was perhaps done before it failed.
+    pub(crate) const fn or_done(mut self, perhaps: bool) -> Self {
+        self.perhaps_done |= perhaps;
+        self
+    }
+
     pub(crate) const fn is_unwitnessed(&self) -> bool {
         matches!(self.fault, Fault::Known(StoreErrorKind::Unwitnessed))
     }

@@ -1,38 +1,56 @@
 //! Asks the server that is in charge now, and finds it again when it has changed.
 //!
-//! ```text
-//! call ─► way() ─► the connection, if there is one ──────────────► answer
-//!              └─► else one caller makes it, the others wait ─┘
-//!   an error that says that the connection is no good (error::verdict) removes it: the next call makes another one
-//! ```
+//! * [`route`]: finds the servers in charge. [`way`]: a connection, to one of them or to a Cluster. [`cluster`]: what is
+//!   followed there.
+//! * [`present`]: the connections that there are. An error that says that one is no good (`error::verdict`), or a silence
+//!   on it, removes it, and the next call makes another one.
+//! * [`patient`]: those that are kept waiting for replicas.
 //!
-//! Between two attempts to connect lies a back-off with jitter, so that the replicas of a service do not come back all at
-//! once. Nobody waits longer than it and one attempt take.
+//! A request that was perhaps carried out is repeated at most once, and only if twice is the same as once. Whatever is then
+//! refused, the first one may have been done: that is what callers are told (I7).
 
+mod cluster;
+mod patient;
+mod present;
 mod route;
 mod way;
 
 use crate::{
     config::{Config, Target, Wait},
     error::{Failure, Fault, Verdict, verdict},
-    keys::Keys,
+    keys::{self, Keys},
     script::Call,
 };
-use leasehold_core::backoff::Backoff;
+use futures_util::future::join_all;
+use patient::Patient;
+use present::{Flight, Present, Tag};
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use route::Route;
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
-use tokio::runtime::{Handle, Id};
+use std::{fmt, sync::Arc, time::Duration};
 use way::Way;
 
-/// The first and the longest pause between two attempts to connect.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
 /// How many scripts go to a server in one go.
 const PIPELINE: usize = 256;
+
+/// Asks over the present connection, and once more over a new one if the old one had ended: servers close idle connections,
+/// and nobody notices before the next request.
+macro_rules! persist {
+    ($link:ident, $repeatable:expr, $slot:expr, |$way:ident| $ask:expr) => {{
+        let mut tries = Tries::new($repeatable);
+        loop {
+            let (mut $way, tag) = match present::way(&$link.shared).await {
+                Ok(present) => present,
+                Err(fault) => break Err(tries.told(fault.into())),
+            };
+            let flight = Flight::begin(&$link.shared, tag, $slot);
+            let answer = $ask.await;
+            flight.land();
+            if let Some(answer) = $link.judge(answer, tag, &mut tries) {
+                break answer;
+            }
+        }
+    }};
+}
 
 /// The way to the servers of one store. Cheap to clone. Any number of tasks may call at once, and drop their calls.
 #[derive(Clone)]
@@ -45,38 +63,8 @@ struct Shared {
     keys: Keys,
     address: Arc<str>,
     route: Route,
-    // A std mutex: held to look and to set, never over an await.
-    present: Mutex<Present>,
-    /// Held by whoever connects.
-    connecting: tokio::sync::Mutex<Backoff>,
-    /// For requests that keep a connection waiting.
-    patient: tokio::sync::Mutex<Option<Way>>,
-}
-
-#[derive(Default)]
-struct Present {
-    /// A connection for each runtime that asks. The task that serves a connection runs where it was made: on a runtime
-    /// that is blocked by its work, it would hold up renewals that were put on another one for that very reason.
-    ways: Vec<Made>,
-    /// Counts the connections, so that an old one's error does not remove a new one.
-    number: u64,
-    /// Counts the attempts that failed, and keeps the last failure for those who waited for it.
-    failures: u64,
-    failure: Option<Fault>,
-}
-
-/// A connection that was made.
-struct Made {
-    on: Id,
-    number: u64,
-    way: Way,
-}
-
-impl Present {
-    fn way(&self, on: Id) -> Option<(Way, u64)> {
-        let made = self.ways.iter().find(|made| made.on == on)?;
-        Some((made.way.clone(), made.number))
-    }
+    present: Present,
+    patient: Patient,
 }
 
 impl Link {
@@ -90,12 +78,11 @@ impl Link {
             keys: Keys::new(config.prefix.clone()),
             address,
             route,
-            present: Mutex::default(),
-            connecting: tokio::sync::Mutex::new(Backoff::new(PAUSES.0, PAUSES.1, seed)),
-            patient: tokio::sync::Mutex::default(),
+            present: Present::new(seed),
+            patient: Patient::default(),
         };
         let link = Self { shared: Arc::new(shared) };
-        link.way().await?;
+        present::way(&link.shared).await?;
         Ok(link)
     }
 
@@ -119,38 +106,36 @@ impl Link {
 
     /// Runs one script. What the server refuses is a failure with nothing done.
     pub(crate) async fn call(&self, call: &Call) -> Result<Value, Failure> {
-        let mut again = call.is_repeatable();
-        loop {
-            let (mut way, number) = self.way().await?;
-            match run(&mut way, call).await {
-                Ok(value) => return Ok(value),
-                Err(error) => self.judge(error, number, &mut again)?,
-            }
-        }
+        let slot = self.is_sharded().then(|| keys::slot(call.first_key()));
+        persist!(self, call.is_repeatable(), slot, |way| run(&mut way, call))
     }
 
     /// Runs one script that changes something and then waits until `wait.replicas` replicas have it: the answer, and how
     /// many have it. On a connection of its own, for the server lets everything behind it wait as well.
-    pub(crate) async fn call_then_wait(&self, call: &Call, wait: Wait) -> Result<(Value, u64), Failure> {
-        let mut slot = self.shared.patient.lock().await;
-        let mut again = call.is_repeatable();
+    pub(crate) async fn call_then_wait(
+        &self,
+        call: &Call,
+        wait: Wait,
+    ) -> Result<(Value, Result<u64, Fault>), Failure> {
+        let mut tries = Tries::new(call.is_repeatable());
         loop {
-            let mut way = match slot.take() {
-                Some(way) => way,
-                None => self.shared.route.connect(&self.shared.config).await?,
-            };
+            let (mut way, idle) =
+                patient::take(&self.shared).await.map_err(|fault| tries.told(fault.into()))?;
             match way.run_then_wait(call, wait).await {
-                Ok(answer) => {
-                    *slot = Some(way);
-                    return Ok(answer);
+                Ok((value, replicas)) => {
+                    self.shared.patient.put(way);
+                    return Ok((value, replicas.map_err(Fault::from)));
                 }
-                // The server closed it while it was idle.
-                Err(error) if std::mem::take(&mut again) && error.is_connection_dropped() => {}
                 Err(error) => {
-                    if verdict(&error) == Verdict::Keep {
-                        *slot = Some(way);
+                    let good = verdict(&error) == Verdict::Keep || way.is_to_a_cluster();
+                    if good {
+                        self.shared.patient.put(way);
                     }
-                    return Err(error.into());
+                    // A slot that moved, or a server that closed what was idle.
+                    let moved = good && cluster::is_certainly_not_done(&error);
+                    if !(moved && tries.once_more().await || idle && tries.again(&error)) {
+                        return Err(tries.told(error.into()));
+                    }
                 }
             }
         }
@@ -170,68 +155,48 @@ impl Link {
     }
 
     async fn pipeline(&self, calls: &[Call]) -> Vec<Result<Value, Failure>> {
-        let values = match self.sent(calls).await {
+        let repeatable = calls.iter().all(Call::is_repeatable);
+        let sent: Result<_, Failure> = persist!(self, repeatable, None, |way| way.pipeline(calls));
+        let values = match sent {
             Ok(values) => values,
             Err(failure) => return vec![Err(failure); calls.len()],
         };
-        let mut answers = Vec::with_capacity(calls.len());
-        for (call, value) in calls.iter().zip(values) {
-            answers.push(match value.extract_error() {
-                Ok(value) => Ok(value),
-                // The server lost its scripts, or never had them: one by one it gets them again.
-                Err(error) if is_no_script(&error) => self.call(call).await,
-                Err(error) => {
-                    if verdict(&error) == Verdict::GiveUp {
-                        self.shared.give_up(None);
-                    }
-                    Err(error.into())
-                }
-            });
-        }
-        answers
-    }
-
-    async fn sent(&self, calls: &[Call]) -> Result<Vec<Value>, Failure> {
-        let mut again = calls.iter().all(Call::is_repeatable);
-        loop {
-            let (mut way, number) = self.way().await?;
-            match way.pipeline(calls).await {
-                Ok(values) => return Ok(values),
-                Err(error) => self.judge(error, number, &mut again)?,
+        let answers = calls.iter().zip(values).map(async |(call, value)| match value {
+            Ok(value) => Ok(value),
+            // The server lost its scripts, or never had them: one by one it gets them again.
+            Err(error) if is_no_script(&error) => self.call(call).await,
+            // So does a server of a Cluster to which the connection ended.
+            Err(error) if call.is_repeatable() && error.is_connection_dropped() => {
+                self.call(call).await.map_err(|failure| failure.or_done(true))
             }
-        }
+            Err(error) => {
+                if verdict(&error) == Verdict::GiveUp
+                    && let Ok((_, tag)) = present::way(&self.shared).await
+                {
+                    present::give_up(&self.shared, tag, &error);
+                }
+                Err(error.into())
+            }
+        });
+        join_all(answers).await
     }
 
     /// Runs a command that may be run twice, on the server in charge, or any of a Cluster.
     pub(crate) async fn ask(&self, cmd: &Cmd) -> Result<Value, Failure> {
-        let mut again = true;
-        loop {
-            let (mut way, number) = self.way().await?;
-            match way.ask(cmd).await {
-                Ok(value) => return Ok(value),
-                Err(error) => self.judge(error, number, &mut again)?,
-            }
-        }
+        persist!(self, true, None, |way| way.ask(cmd))
     }
 
     /// All keys of a pattern, on every server in charge, in no order, perhaps some twice.
     pub(crate) async fn scan(&self, pattern: &str, step: usize) -> Result<Vec<Vec<u8>>, Failure> {
-        let mut keys = Vec::new();
         if self.is_sharded() {
+            let mut keys = Vec::new();
             for client in self.primaries().await? {
                 let mut way = Way::to(&client, &self.shared.config).await?;
-                way::scan(&mut way, pattern, step, &mut keys).await?;
+                keys.extend(way::scan(&mut way, pattern, step).await?);
             }
             return Ok(keys);
         }
-        let mut again = true;
-        loop {
-            let (mut way, number) = self.way().await?;
-            match way::scan(&mut way, pattern, step, &mut keys).await {
-                Ok(()) => return Ok(keys),
-                Err(error) => self.judge(error, number, &mut again)?,
-            }
-        }
+        persist!(self, true, None, |way| way::scan(&mut way, pattern, step))
     }
 
     /// A connection of its own for what is heard, to a server in charge; its stream ends when that server or the way to
@@ -258,74 +223,56 @@ impl Link {
         Ok(route::primaries(&slots, &self.shared.config)?)
     }
 
-    /// Removes a connection that turned out to be no good. `Ok` if the request is to be made again: once, if it may be,
-    /// and if the connection had ended. Servers close idle connections, and nobody notices before the next request.
-    fn judge(&self, error: RedisError, number: u64, again: &mut bool) -> Result<(), Failure> {
-        if verdict(&error) == Verdict::GiveUp {
-            self.shared.give_up(Some(number));
-            if std::mem::take(again) && error.is_connection_dropped() {
-                return Ok(());
-            }
-        }
-        Err(error.into())
-    }
-
-    /// The connection to use, made if there is none.
-    async fn way(&self) -> Result<(Way, u64), Fault> {
-        let here = Handle::current().id();
-        let failures = {
-            let present = self.shared.present();
-            if let Some(way) = present.way(here) {
-                return Ok(way);
-            }
-            present.failures
+    /// The end of a try, or `None` if there is to be another one.
+    fn judge<T>(
+        &self,
+        answer: Result<T, RedisError>,
+        tag: Tag,
+        tries: &mut Tries,
+    ) -> Option<Result<T, Failure>> {
+        let error = match answer {
+            Ok(answer) => return Some(Ok(answer)),
+            Err(error) => error,
         };
-        let mut backoff = self.shared.connecting.lock().await;
-        {
-            let present = self.shared.present();
-            if let Some(way) = present.way(here) {
-                return Ok(way);
-            }
-            // Somebody tried while we waited, and we would only find the same.
-            if let Some(failure) = present.failure.as_ref().filter(|_| present.failures != failures) {
-                return Err(failure.clone());
-            }
-            if present.failures == 0 {
-                backoff.reset();
-            }
+        if verdict(&error) == Verdict::GiveUp {
+            present::give_up(&self.shared, tag, &error);
         }
-        if failures > 0 {
-            tokio::time::sleep(backoff.next_delay()).await;
-        }
-        let made = self.shared.route.connect(&self.shared.config).await;
-        let mut present = self.shared.present();
-        match made {
-            Ok(way) => {
-                (present.failures, present.failure) = (0, None);
-                present.number += 1;
-                let number = present.number;
-                present.ways.push(Made { on: here, number, way: way.clone() });
-                Ok((way, number))
-            }
-            Err(fault) => {
-                present.failures += 1;
-                present.failure = Some(fault.clone());
-                Err(fault)
-            }
-        }
+        if tries.again(&error) { None } else { Some(Err(tries.told(error.into()))) }
     }
 }
 
-impl Shared {
-    fn present(&self) -> MutexGuard<'_, Present> {
-        // Each change is one assignment, so that a panic leaves it whole.
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+/// What is known of the earlier tries of one request.
+struct Tries {
+    /// Whether it may be repeated when it was perhaps done.
+    again: bool,
+    /// Whether it was perhaps done.
+    lost: bool,
+    /// How often it was certainly not done.
+    refused: u32,
+}
+
+impl Tries {
+    const fn new(repeatable: bool) -> Self {
+        Self { again: repeatable, lost: false, refused: 0 }
     }
 
-    /// Removes the connection of this number, or all.
-    fn give_up(&self, number: Option<u64>) {
-        let is_meant = |made: &Made| number.is_none_or(|number| number == made.number);
-        self.present().ways.retain(|made| !is_meant(made));
+    /// Whether to try again after a connection that ended.
+    fn again(&mut self, error: &RedisError) -> bool {
+        let again = std::mem::take(&mut self.again) && error.is_connection_dropped();
+        self.lost |= again;
+        again
+    }
+
+    /// Whether to try again after a refusal of a server that is not in charge, when there was time to find the right one.
+    async fn once_more(&mut self) -> bool {
+        self.refused += 1;
+        tokio::time::sleep(Duration::from_millis(10) * self.refused).await;
+        self.refused < 8
+    }
+
+    /// A failure of the last try as one of all.
+    fn told(&self, failure: Failure) -> Failure {
+        failure.or_done(self.lost)
     }
 }
 

@@ -7,12 +7,12 @@
 //! claim   fence=12 attempt=5f… replica=web-1 [witness=CHANNEL]     while held
 //!         heir=web-2                                               while kept for an heir
 //! term    fence=12 since=1790000000000 attempt=5f… [note=11] trace=00-… replica=web-1
-//! fate    released trace=00-… [note=12]  |  handed-off trace=00-… [note=12]  |  crashed  |  forced by=… why=…
-//!         |  empty: it lives, or expired
+//! fate    released trace=00-… call=… [note=12]  |  handed-off trace=00-… call=… [note=12]  |  crashed
+//!         |  forced by=… why=… call=…  |  empty: it lives, or expired
 //! past    FATE TERM, of the term before
 //! note    bytes
 //! ```
-//! `note=12` in a fate: the note was written under fence 12, and waits for the next term. In a term: it was given to this
+//! `call=…` in a fate: the request that ended the term, so that its repetition gets the same answer. `note=12` in a fate: the note was written under fence 12, and waits for the next term. In a term: it was given to this
 //! one, and is kept for a repetition of its acquire.
 
 use crate::error::Fault;
@@ -21,7 +21,13 @@ use leasehold_core::{
     TraceContext,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use std::time::Duration;
+use std::{
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 /// Everything but what RFC 3986 calls unreserved.
 const WORD: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -49,16 +55,27 @@ pub(crate) fn claim_words(claim: &Claim) -> String {
 /// The fate of a term that its holder ends.
 pub(crate) fn parting_words(parting: &Parting) -> String {
     let fate = if parting.heir.is_some() { "handed-off" } else { "released" };
-    let trace = trace_word(&parting.trace);
+    let (trace, call) = (trace_word(&parting.trace), next_call());
     match &parting.note {
-        Some(note) => format!("{fate} trace={trace} note={}", note.from()),
-        None => format!("{fate} trace={trace}"),
+        Some(note) => format!("{fate} trace={trace} call={call:x} note={}", note.from()),
+        None => format!("{fate} trace={trace} call={call:x}"),
     }
 }
 
 /// The fate of a term that somebody else ends.
 pub(crate) fn forced_words(by: &ReplicaId, reason: &str) -> String {
-    format!("forced by={} why={}", encode(by.as_str()), encode(reason))
+    format!("forced by={} why={} call={:x}", encode(by.as_str()), encode(reason), next_call())
+}
+
+/// A number for a request, which no other one of any process has, as far as chance goes: within one term of one lease.
+fn next_call() -> u64 {
+    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
+        let random = AttemptId::random();
+        AtomicU64::new(
+            random.as_bytes().iter().fold(0, |number, byte| number.rotate_left(8) ^ u64::from(*byte)),
+        )
+    });
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Reads values of one key, and names it when they are damaged.

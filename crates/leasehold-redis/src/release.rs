@@ -36,7 +36,8 @@ pub(crate) fn force_call(keys: &Keys, name: &LeaseName, by: &ReplicaId, reason: 
 
 fn begin(keys: &Keys, name: &LeaseName, expected: &str, fate: &str) -> Call {
     let [claim, fence, events] = keys.of(name);
-    Call::new(&RELEASE, &[claim, fence]).arg(expected).arg(fate).arg(events)
+    // The fate names the request: its repetition is known as such.
+    Call::new(&RELEASE, &[claim, fence]).arg(expected).arg(fate).arg(events).repeatable()
 }
 
 /// The answer to a holder.

@@ -2,9 +2,9 @@
 
 use crate::{
     acquire,
-    config::{Config, Wait},
+    config::Config,
     diagnose,
-    error::Failure,
+    error::{Failure, Fault},
     gate,
     hearing::Hearing,
     link::Link,
@@ -69,11 +69,17 @@ impl RedisStore {
             return self.answered(bid, self.link.call(&call).await?);
         };
         let (value, replicas) = self.link.call_then_wait(&call, wait).await?;
-        match self.answered(bid, value)? {
-            Acquire::Granted(granted) if replicas < wait.replicas.into() => {
-                self.too_few(granted, wait, replicas).await
+        match (self.answered(bid, value)?, replicas) {
+            (Acquire::Granted(granted), Ok(replicas)) if replicas < wait.replicas.into() => {
+                let problem = format!(
+                    "{replicas} of {} replicas had the claim within {:?}",
+                    wait.replicas, wait.timeout
+                );
+                self.give_back(granted, StoreErrorKind::NotWriting(problem.into()).into()).await
             }
-            answer => Ok(answer),
+            // Nobody knows how many, as for want of the right to wait.
+            (Acquire::Granted(granted), Err(fault)) => self.give_back(granted, fault).await,
+            (answer, _) => Ok(answer),
         }
     }
 
@@ -87,12 +93,9 @@ impl RedisStore {
 
     /// A grant that too few replicas have is none: it is given back, so that others need not wait for its end, with the
     /// note that waits for the next term.
-    async fn too_few(&self, granted: Granted, wait: Wait, replicas: u64) -> Result<Acquire, Failure> {
-        let problem =
-            format!("{replicas} of {} replicas had the claim within {:?}", wait.replicas, wait.timeout);
+    async fn give_back(&self, granted: Granted, fault: Fault) -> Result<Acquire, Failure> {
         let parting = Parting { note: granted.inherited, ..Parting::default() };
         let given_back = matches!(self.released(&granted.claim, &parting).await, Ok(Release::Released));
-        let fault = StoreErrorKind::NotWriting(problem.into()).into();
         Err(Failure { fault, perhaps_done: !given_back })
     }
 

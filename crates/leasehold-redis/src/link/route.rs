@@ -5,22 +5,27 @@ use crate::{
     config::{Config, Login, Node, Target},
     error::Fault,
 };
+use futures_util::future::select_ok;
+use leasehold_core::StoreErrorKind;
 use redis::{
     Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, FromRedisValue, IntoConnectionInfo,
     ProtocolVersion, RedisConnectionInfo, RedisError, TlsCertificates, TlsMode, Value,
     cluster::ClusterClient,
     sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 /// How the servers in charge are found.
 pub(super) enum Route {
     /// They do not move.
-    Fixed(Client),
-    /// The sentinels know. Asked anew for each connection.
-    Sentinel(tokio::sync::Mutex<SentinelClient>),
-    /// They know each other.
-    Cluster(ClusterClient),
+    Fixed(Box<Client>),
+    /// The sentinels know. All are asked, anew for each connection: one that says nothing keeps nobody waiting.
+    Sentinels(Vec<tokio::sync::Mutex<SentinelClient>>),
+    /// They know each other. Counts who was asked for one of them.
+    Cluster(Box<ClusterClient>, AtomicUsize),
 }
 
 impl Route {
@@ -30,12 +35,15 @@ impl Route {
             rustls::crypto::ring::default_provider().install_default().ok();
         }
         Ok(match &config.target {
-            Target::Server(node) => Self::Fixed(client(address(node, config), config)?),
-            Target::Socket(path) => Self::Fixed(client(ConnectionAddr::Unix((&**path).into()), config)?),
-            Target::Sentinel { sentinels, master, login } => {
-                Self::Sentinel(sentinel(sentinels, master, login, config)?.into())
+            Target::Server(node) => Self::Fixed(client(address(node, config), config)?.into()),
+            Target::Socket(path) => {
+                Self::Fixed(client(ConnectionAddr::Unix((&**path).into()), config)?.into())
             }
-            Target::Cluster(nodes) => Self::Cluster(cluster(nodes, config)?),
+            Target::Sentinel { sentinels, master, login } => {
+                let each = sentinels.iter().map(|node| Ok(sentinel(node, master, login, config)?.into()));
+                Self::Sentinels(each.collect::<Result<_, Fault>>()?)
+            }
+            Target::Cluster(nodes) => Self::Cluster(cluster(nodes, config)?.into(), AtomicUsize::default()),
         })
     }
 
@@ -43,8 +51,8 @@ impl Route {
     pub(super) async fn connect(&self, config: &Config) -> Result<Way, Fault> {
         match self {
             Self::Fixed(client) => Way::to(client, config).await,
-            Self::Sentinel(_) => Way::to(&self.any(config).await?, config).await,
-            Self::Cluster(client) => {
+            Self::Sentinels(_) => Way::to(&self.any(config).await?, config).await,
+            Self::Cluster(client, _) => {
                 let connection = bounded(config.connect_timeout * 3, client.get_async_connection()).await?;
                 Ok(Way::Cluster(connection))
             }
@@ -54,17 +62,24 @@ impl Route {
     /// One server in charge.
     pub(super) async fn any(&self, config: &Config) -> Result<Client, Fault> {
         match self {
-            Self::Fixed(client) => Ok(client.clone()),
-            Self::Sentinel(sentinel) => {
-                let mut sentinel = sentinel.lock().await;
-                bounded(config.connect_timeout * 3, sentinel.async_get_client()).await
+            Self::Fixed(client) => Ok(Client::clone(client)),
+            Self::Sentinels(sentinels) => {
+                let each = sentinels
+                    .iter()
+                    .map(|sentinel| Box::pin(async { sentinel.lock().await.async_get_client().await }));
+                let first = async { Ok(select_ok(each).await?.0) };
+                bounded(config.connect_timeout * 3, first).await
             }
-            Self::Cluster(client) => {
+            Self::Cluster(client, asked) => {
                 let mut connection =
                     bounded(config.connect_timeout * 3, client.get_async_connection()).await?;
                 let slots = redis::cmd("CLUSTER").arg("SLOTS").query_async(&mut connection).await?;
                 let mut primaries = primaries(&slots, config)?;
-                primaries.pop().ok_or_else(|| Fault::from(leasehold_core::StoreErrorKind::Unreachable))
+                if primaries.is_empty() {
+                    return Err(StoreErrorKind::Unreachable.into());
+                }
+                // One that is not there is not asked again and again.
+                Ok(primaries.swap_remove(asked.fetch_add(1, Ordering::Relaxed) % primaries.len()))
             }
         }
     }
@@ -142,11 +157,11 @@ fn client(address: ConnectionAddr, config: &Config) -> Result<Client, Fault> {
     })
 }
 
-fn sentinel(nodes: &[Node], master: &str, login: &Login, config: &Config) -> Result<SentinelClient, Fault> {
-    let addresses: Vec<ConnectionAddr> = nodes.iter().map(|node| address(node, config)).collect();
-    let mut builder = SentinelClientBuilder::new(addresses, master, SentinelServerType::Master)?
-        .set_client_to_redis_db(config.database)
-        .set_client_to_redis_protocol(protocol(config));
+fn sentinel(node: &Node, master: &str, login: &Login, config: &Config) -> Result<SentinelClient, Fault> {
+    let mut builder =
+        SentinelClientBuilder::new([address(node, config)], master, SentinelServerType::Master)?
+            .set_client_to_redis_db(config.database)
+            .set_client_to_redis_protocol(protocol(config));
     if let Some(user) = &config.login.user {
         builder = builder.set_client_to_redis_username(user);
     }
@@ -176,8 +191,8 @@ fn cluster(nodes: &[Node], config: &Config) -> Result<ClusterClient, Fault> {
         .use_protocol(protocol(config))
         .connection_timeout(config.connect_timeout)
         .response_timeout(config.response_timeout)
-        // The client follows a moved slot; longer trouble is the caller's, who has a deadline.
-        .retries(3);
+        // See `super::cluster`.
+        .retries(0);
     if let Some(certificates) = certificates(config) {
         builder = builder.tls(TlsMode::Secure).certs(certificates);
     }

@@ -1,5 +1,6 @@
 //! A connection over which requests go: to one server, or to a Cluster.
 
+use super::cluster;
 use crate::{
     config::{Config, Wait},
     error::Fault,
@@ -11,7 +12,7 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, Value,
     aio::{ConnectionLike, MultiplexedConnection},
     cluster_async::ClusterConnection,
-    cluster_routing::{Route as SlotRoute, SingleNodeRoutingInfo, SlotAddr},
+    cluster_routing::{Route as SlotRoute, RoutingInfo, SingleNodeRoutingInfo, SlotAddr},
 };
 
 /// A connection. Clones share it; it ends with the last of them.
@@ -35,50 +36,63 @@ impl Way {
         }
     }
 
+    pub(super) const fn is_to_a_cluster(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+
+    /// Asks for a sign of life; in a Cluster of the server that has a slot, or of none.
+    pub(super) async fn ping(&mut self, slot: Option<u16>) -> Result<(), RedisError> {
+        let ping = redis::cmd("PING");
+        match (self, slot) {
+            (Self::Server(connection), _) => connection.req_packed_command(&ping).await?.extract_error()?,
+            (Self::Cluster(connection), Some(slot)) => connection
+                .route_command(ping, RoutingInfo::SingleNode(server_of(slot)))
+                .await?
+                .extract_error()?,
+            (Self::Cluster(_), None) => return Ok(()),
+        };
+        Ok(())
+    }
+
     pub(super) async fn ask(&mut self, cmd: &Cmd) -> Result<Value, RedisError> {
         match self {
             Self::Server(connection) => connection.req_packed_command(cmd).await?.extract_error(),
-            Self::Cluster(connection) => connection.req_packed_command(cmd).await?.extract_error(),
+            Self::Cluster(connection) => cluster::ask(connection, cmd).await,
         }
     }
 
-    /// Sends scripts together; each answer may be an error of its own.
-    pub(super) async fn pipeline(&mut self, calls: &[Call]) -> Result<Vec<Value>, RedisError> {
+    /// Sends scripts together: an answer or an error for each. Fails as a whole if the one connection does.
+    pub(super) async fn pipeline(
+        &mut self,
+        calls: &[Call],
+    ) -> Result<Vec<Result<Value, RedisError>>, RedisError> {
         match self {
             Self::Server(connection) => {
                 let mut pipeline = Pipeline::with_capacity(calls.len());
                 for call in calls {
                     pipeline.add_command(call.short().clone());
                 }
-                connection.req_packed_commands(&pipeline, 0, calls.len()).await
+                let values = connection.req_packed_commands(&pipeline, 0, calls.len()).await?;
+                Ok(values.into_iter().map(Value::extract_error).collect())
             }
-            // Its connections to the servers gather what is sent at the same time.
+            // Its connections to the servers gather what is sent at the same time. What one of them does not answer says
+            // nothing of the others.
             Self::Cluster(connection) => {
                 let answers = calls.iter().map(|call| {
                     let mut connection = connection.clone();
-                    async move {
-                        match connection.req_packed_command(call.short()).await {
-                            // An answer of one server says nothing of the others.
-                            Err(error) => match error.clone().into_server_errors() {
-                                Some(errors) if !errors.is_empty() => {
-                                    Ok(Value::ServerError(errors[0].1.clone()))
-                                }
-                                _ => Err(error),
-                            },
-                            answer => answer,
-                        }
-                    }
+                    async move { cluster::ask(&mut connection, call.short()).await }
                 });
-                join_all(answers).await.into_iter().collect()
+                Ok(join_all(answers).await)
             }
         }
     }
 
+    /// Runs a script, then has the connection wait for replicas: the answer, and how many have what was written before.
     pub(super) async fn run_then_wait(
         &mut self,
         call: &Call,
         wait: Wait,
-    ) -> Result<(Value, u64), RedisError> {
+    ) -> Result<(Value, Result<u64, RedisError>), RedisError> {
         let mut pipeline = Pipeline::with_capacity(2);
         // The whole text: a script that is missing must not leave a WAIT for nothing behind it.
         pipeline.add_command(call.full());
@@ -90,15 +104,18 @@ impl Way {
                 connection.req_packed_commands(&pipeline, 0, 2).await?
             }
             Self::Cluster(connection) => {
-                let slot = keys::slot(call.first_key());
-                let node = SingleNodeRoutingInfo::SpecificNode(SlotRoute::new(slot, SlotAddr::Master));
-                connection.route_pipeline(pipeline, 0, 2, node).await?
+                connection.route_pipeline(pipeline, 0, 2, server_of(keys::slot(call.first_key()))).await?
             }
         };
-        let acked = values.pop().unwrap_or(Value::Nil).extract_error()?;
+        let acked = values.pop().unwrap_or(Value::Nil).extract_error();
         let value = values.pop().unwrap_or(Value::Nil).extract_error()?;
-        Ok((value, u64::from_redis_value(acked)?))
+        // Without the right to wait the script has run all the same.
+        Ok((value, acked.and_then(|acked| Ok(u64::from_redis_value(acked)?))))
     }
+}
+
+fn server_of(slot: u16) -> SingleNodeRoutingInfo {
+    SingleNodeRoutingInfo::SpecificNode(SlotRoute::new(slot, SlotAddr::Master))
 }
 
 /// A server that lets us in. To connect is no proof: some ask nothing before the first request, and answer nothing.
@@ -113,12 +130,8 @@ async fn greeted(mut connection: MultiplexedConnection) -> Result<MultiplexedCon
 }
 
 /// All keys of a pattern on one server.
-pub(super) async fn scan(
-    way: &mut Way,
-    pattern: &str,
-    step: usize,
-    keys: &mut Vec<Vec<u8>>,
-) -> Result<(), RedisError> {
+pub(super) async fn scan(way: &mut Way, pattern: &str, step: usize) -> Result<Vec<Vec<u8>>, RedisError> {
+    let mut keys = Vec::new();
     let mut cursor = 0_u64;
     loop {
         let answer =
@@ -126,7 +139,7 @@ pub(super) async fn scan(
         let (next, found) = <(u64, Vec<Vec<u8>>)>::from_redis_value(answer)?;
         keys.extend(found);
         if next == 0 {
-            return Ok(());
+            return Ok(keys);
         }
         cursor = next;
     }

@@ -2,7 +2,7 @@
 -- Ends a claim, if it is the one that lives.
 --
 -- KEYS: claim, fence.
--- ARGV: the claim as it must be, or '' for whichever lives; how it ends; events channel; then perhaps heir or '', the
+-- ARGV: the claim as it must be, or '' for whichever lives; how it ends, and by which request; events channel; then perhaps heir or '', the
 -- heir's window in ms, and a note.
 -- Answers 1, or {'ended', fence, replica} where any claim was meant, {'gone', holder, its fence, counter} or
 -- {'damaged', key, problem}.
@@ -22,6 +22,11 @@ if fence and (#fence > 16 or tonumber(fence) > LAST) or value and not fence and 
 end
 if not fence or value ~= expected and expected ~= ''
   and string.sub(value, 1, #expected + 9) ~= expected .. ' witness=' then
+  -- The fate names the request that wrote it: was it this one, of which only the answer was lost?
+  if term and call('HGET', KEYS[2], 'fate') == fate then
+    if expected ~= '' then return 1 end
+    return {'ended', match(term, '^fence=(%d+)') or '', match(term, ' replica=(%S+)') or ''}
+  end
   return {'gone', replica or '', fence or '', call('HGET', KEYS[2], 'counter') or ''}
 end
 

@@ -123,6 +123,17 @@ async fn a_process_that_only_lists_finds_its_server_again() {
     eventually("it is listed", async || looker.list("").await.is_ok_and(|leases| leases.len() == 1)).await;
 }
 
+/// Nobody can say how many replicas have the claim: it is given back, and the error says why.
+#[tokio::test]
+async fn who_may_not_wait_for_replicas_is_granted_nothing_and_told_why() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&format!("{}?wait=1&wait_timeout=10ms", user(&server, &["-wait"]))).await;
+    for _ in 0..2 {
+        assert_eq!(refused(store.acquire(&bid("job", "me")).await), StoreErrorKind::Denied);
+        assert_eq!(keys(&server), ["leasehold:{job}:fence"]);
+    }
+}
+
 /// I9: the note waits for the very next term, and a grant that was taken back was none.
 #[tokio::test]
 async fn a_grant_that_too_few_replicas_have_gives_the_note_back() {

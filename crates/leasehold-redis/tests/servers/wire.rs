@@ -1,7 +1,7 @@
 //! What networks do between a store and its server.
 
-use crate::common::{PATIENCE, bid, eventually, lease, let_go, open, renew, win, won};
-use leasehold_core::{Acquire, LeaseState, LeaseStore, Parting, Release, Renew, Scope, Sighting};
+use crate::common::{PATIENCE, bid, eventually, lease, let_go, open, renew, replica, win, won};
+use leasehold_core::{Acquire, Force, LeaseState, LeaseStore, Parting, Release, Renew, Scope, Sighting};
 use leasehold_testkit::{
     faults::{Direction, Proxy},
     redis::{Redis, RedisServer},
@@ -32,11 +32,82 @@ async fn a_reply_that_is_lost_is_never_taken_for_a_no() {
     proxy.lose_reply(1);
     assert!(matches!(renew(&store, &granted.claim).await, Renew::Renewed { .. }));
     proxy.lose_reply(1);
-    let answer = store.release(&granted.claim, &Parting::default()).await;
-    // A release is not repeated by itself: the second answer would be that somebody else holds it.
-    assert!(matches!(answer, Release::Unknown(_)), "{answer:?}");
-    assert_eq!(crate::common::keys(&server), ["leasehold:{job}:fence", "leasehold:{warm}:fence"]);
+    // The repetition is known as one: it does not say that nobody holds it.
+    assert_eq!(store.release(&granted.claim, &Parting::default()).await, Release::Released);
+    let late = store.release(&granted.claim, &Parting::default()).await;
+    assert!(matches!(late, Release::NotHolder(_)), "another request: {late:?}");
     assert_eq!(proxy.broken(), 3);
+    let granted = win(&store, "job").await;
+    proxy.lose_reply(1);
+    let forced = store.force_release(&lease("job"), &replica("ops"), "stuck").await;
+    let (fence, replica) = (granted.claim.fence, granted.claim.replica);
+    assert_eq!(forced, Force::Forced { fence, replica });
+    assert_eq!(crate::common::keys(&server), ["leasehold:{job}:fence", "leasehold:{warm}:fence"]);
+    assert_eq!(proxy.broken(), 4);
+}
+
+/// I7: the first request was carried out, its reply was lost, and the repetition is refused or never gets there.
+#[tokio::test]
+async fn what_was_perhaps_done_is_never_told_as_refused_for_what_became_of_its_repetition() {
+    for refusal in ["min-replicas-to-write", "gone"] {
+        let (server, proxy, _) = behind_a_proxy().await;
+        let store = open(&format!("redis://{}?response_timeout=10s&timeout=10s", proxy.addr())).await;
+        let bid = bid("job", "me");
+        // Time to act between the request and its repetition.
+        proxy.delay(Direction::Both, Duration::from_millis(300));
+        proxy.lose_reply(1);
+        let acting = async {
+            eventually("it is done", async || {
+                crate::common::keys(&server).contains(&"leasehold:{job}:claim".to_owned())
+            })
+            .await;
+            match refusal {
+                "gone" => {
+                    proxy.refuse();
+                    proxy.reset();
+                }
+                setting => drop(server.cli(&["CONFIG", "SET", setting, "3"])),
+            }
+        };
+        let (answer, ()) = tokio::join!(store.acquire(&bid), acting);
+        assert!(matches!(answer, Acquire::Unknown(_)), "{refusal}: {answer:?}");
+        assert!(proxy.broken() > 0);
+    }
+}
+
+/// Nobody waits long enough for a connection to be made; it is made all the same.
+#[tokio::test]
+async fn callers_in_a_hurry_are_connected_again() {
+    let (_server, proxy, _) = behind_a_proxy().await;
+    let store = open(&format!("redis://{}?timeout=10s", proxy.addr())).await;
+    // Two round trips make a connection, one more an answer.
+    proxy.delay(Direction::Both, Duration::from_millis(100));
+    proxy.reset();
+    let before = proxy.connections();
+    eventually("an answer", async || {
+        matches!(timeout(Duration::from_millis(350), store.inspect(&lease("warm"))).await, Ok(Ok(_)))
+    })
+    .await;
+    assert!(proxy.connections() - before < 5, "{}", proxy.connections() - before);
+}
+
+/// A cable that was cut tells nobody, and a caller who does not wait for long enough learns nothing: the silence is noticed
+/// all the same.
+#[tokio::test]
+async fn a_dead_connection_is_noticed_though_every_caller_is_in_a_hurry() {
+    let (_server, proxy, store) = behind_a_proxy().await;
+    proxy.blackhole(Direction::Both);
+    let hurried = async || timeout(Duration::from_millis(50), store.inspect(&lease("warm"))).await;
+    assert!(hurried().await.is_err());
+    let before = proxy.connections();
+    eventually("another connection is tried", async || {
+        hurried().await.ok();
+        proxy.connections() > before
+    })
+    .await;
+    // The old one stays as it is: what it swallowed never comes.
+    proxy.heal();
+    eventually("an answer", async || matches!(hurried().await, Ok(Ok(_)))).await;
 }
 
 #[tokio::test]
