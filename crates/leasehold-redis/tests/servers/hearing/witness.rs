@@ -228,16 +228,10 @@ async fn a_primary_that_joins_a_cluster_sees_the_witness_soon() {
     let mut cluster = Cluster::start().await.unwrap();
     let store = open(&cluster.url()).await;
     let claim = hold(&store, &jobs(1)).await.remove(0);
-    let bus = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let joining = Redis::new().config("cluster-enabled", "yes").config("cluster-port", &bus.to_string());
-    let joining = joining.config("cluster-node-timeout", "1000");
-    cluster.nodes.push(joining.start().await.unwrap());
-    let known = cluster.nodes[0].cli(&["CLUSTER", "NODES"]).text();
-    let myself = known.lines().find(|line| line.contains("myself")).unwrap();
-    let (_, other_bus) = myself.split(' ').nth(1).unwrap().split_once('@').unwrap();
+    cluster.nodes.push(Redis::new().cluster_node().start().await.unwrap());
+    let other_bus = cluster.nodes[0].bus().unwrap().to_string();
     let (ip, port) = (cluster.nodes[0].addr().ip().to_string(), cluster.nodes[0].addr().port().to_string());
-    let other_bus = other_bus.split(',').next().unwrap();
-    cluster.nodes[3].cli(&["CLUSTER", "MEET", &ip, &port, other_bus]);
+    cluster.nodes[3].cli(&["CLUSTER", "MEET", &ip, &port, &other_bus]);
     eventually("all know each other", async || {
         let info = |node: &RedisServer| node.cli(&["CLUSTER", "INFO"]).text();
         let serves = |info: &str| info.contains("cluster_known_nodes:4") && info.contains("cluster_state:ok");
