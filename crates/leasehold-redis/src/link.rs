@@ -18,6 +18,7 @@ use crate::{
     keys::Keys,
     script::Call,
 };
+use futures_util::future::join_all;
 use leasehold_core::backoff::Backoff;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use route::Route;
@@ -51,6 +52,13 @@ struct Shared {
     connecting: tokio::sync::Mutex<Backoff>,
     /// For requests that keep a connection waiting.
     patient: tokio::sync::Mutex<Option<Way>>,
+}
+
+/// What one server in charge said to each of several commands.
+pub(crate) struct Answers {
+    /// Which server, where there are several.
+    pub(crate) server: Option<String>,
+    pub(crate) said: Vec<Result<Value, Failure>>,
 }
 
 #[derive(Default)]
@@ -232,6 +240,33 @@ impl Link {
                 Err(error) => self.judge(error, number, &mut again)?,
             }
         }
+    }
+
+    /// Asks every server in charge the same; what each says, or why it says nothing, stands for itself. The servers of a
+    /// Cluster are named, and are asked over connections of their own.
+    pub(crate) async fn each(&self, cmds: &[Cmd]) -> Result<Vec<Answers>, Failure> {
+        if !self.is_sharded() {
+            let mut said = Vec::with_capacity(cmds.len());
+            for cmd in cmds {
+                said.push(self.ask(cmd).await);
+            }
+            return Ok(vec![Answers { server: None, said }]);
+        }
+        let config = &self.shared.config;
+        let asking = self.primaries().await?.into_iter().map(|client| async move {
+            let server = Some(client.get_connection_info().addr().to_string());
+            let mut said = Vec::with_capacity(cmds.len());
+            match Way::to(&client, config).await {
+                Ok(mut way) => {
+                    for cmd in cmds {
+                        said.push(way.ask(cmd).await.map_err(Failure::from));
+                    }
+                }
+                Err(fault) => said.resize_with(cmds.len(), || Err(fault.clone().into())),
+            }
+            Answers { server, said }
+        });
+        Ok(join_all(asking).await)
     }
 
     /// A connection of its own for what is heard, to a server in charge; its stream ends when that server or the way to

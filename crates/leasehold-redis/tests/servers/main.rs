@@ -5,6 +5,7 @@
 mod common;
 mod counters;
 mod deployments;
+mod doctor;
 mod fenced;
 mod gates;
 mod hearing;
