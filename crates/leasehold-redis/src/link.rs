@@ -13,7 +13,7 @@ mod route;
 mod way;
 
 use crate::{
-    config::{Config, Target, Wait},
+    config::{Config, Node, Target, Wait},
     error::{Failure, Fault, Verdict, verdict},
     keys::Keys,
     script::Call,
@@ -24,6 +24,7 @@ use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use route::Route;
 use std::{
     fmt,
+    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -276,16 +277,16 @@ impl Link {
         listen(&client, self.shared.config.connect_timeout).await
     }
 
-    /// One such connection to every server in charge.
-    pub(crate) async fn ears(&self) -> Result<Vec<redis::aio::PubSub>, Failure> {
-        if !self.is_sharded() {
-            return Ok(vec![self.ear().await?]);
-        }
-        let mut ears = Vec::new();
-        for client in self.primaries().await? {
-            ears.push(listen(&client, self.shared.config.connect_timeout).await?);
-        }
-        Ok(ears)
+    /// Such a connection to one primary of a Cluster.
+    pub(crate) async fn ear_at(&self, node: &Node) -> Result<redis::aio::PubSub, Fault> {
+        let client = route::to(node, &self.shared.config)?;
+        listen(&client, self.shared.config.connect_timeout).await
+    }
+
+    /// Who has which slots of a Cluster, as one of its nodes sees it now. Slots may be missing.
+    pub(crate) async fn shards(&self) -> Result<Vec<(RangeInclusive<u16>, Node)>, Failure> {
+        let slots = self.ask(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+        Ok(route::shards(&slots)?)
     }
 
     async fn primaries(&self) -> Result<Vec<redis::Client>, Failure> {

@@ -60,7 +60,7 @@ impl RedisStore {
 
     async fn acquired(&self, bid: &Bid) -> Result<Acquire, Failure> {
         bounds::ttl(bid.ttl)?;
-        let witness = if bid.crash_witness { Some(self.hearing.witness().await?) } else { None };
+        let witness = if bid.crash_witness { Some(self.hearing.witness(&bid.name).await?) } else { None };
         let call = acquire::call(self.link.keys(), bid, witness.as_deref());
         let Some(wait) = self.link.config().wait else {
             return acquire::answer(self.link.keys(), bid, self.link.call(&call).await?);
