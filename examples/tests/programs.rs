@@ -53,6 +53,30 @@ fn a_late_refresh_of_a_shared_cache_is_refused_and_no_reader_goes_back() {
     assert!(result["refused"]["presented"].as_u64() < result["refused"]["highest"].as_u64(), "{result}");
 }
 
+/// I1 over runs: the mark of a run before stays, also where the store has lost the lease since.
+#[test]
+fn a_shared_cache_goes_on_where_the_run_before_ended_though_the_lease_was_lost() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(leasehold_testkit::redis::Redis::new().start()).unwrap();
+    let mark = || server.cli(&["GET", "{prices}:fence"]).text().parse::<u64>().unwrap();
+    let mut highest = 0;
+    for lost in [false, false, true] {
+        if lost {
+            server.cli(&["DEL", "leasehold:{shared-cache}:fence"]);
+        }
+        let output = example("shared_cache")
+            .args(["--seconds", "1", "--json", "--store", &server.url()])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let first = result["fences"][0].as_u64().unwrap();
+        assert!(first > highest, "{first} after {highest}: {result}");
+        assert!(mark() > highest);
+        highest = mark();
+    }
+}
+
 #[test]
 fn the_fan_out_runs_on_redis() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -42,7 +42,10 @@ pub enum Reach {
 pub enum Durability {
     /// Nothing: they end with the process.
     Process,
-    /// A crash of every process that uses it, but perhaps not of the operating system: the last changes before a
+    /// The end of every process that uses it, but not of the server that keeps it: a restart of the server may forget
+    /// them, the fence counters too.
+    Server,
+    /// A crash of every process that uses or keeps it, but perhaps not of the operating system: the last changes before a
     /// power loss may be missing.
     ProcessCrash,
     /// A crash of the operating system or a loss of power.

@@ -42,7 +42,7 @@ pub(crate) enum Target {
 }
 
 /// A host and a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Node {
     pub(crate) host: String,
     pub(crate) port: u16,

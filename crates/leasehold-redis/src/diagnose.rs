@@ -1,41 +1,111 @@
 //! What in the server's settings endangers leases.
 
-use crate::{error::Failure, link::Link};
-use leasehold_core::{Finding, Severity};
+use crate::{
+    error::{Failure, Fault},
+    link::Link,
+};
+use leasehold_core::{Durability, Finding, Severity, Verb};
 use redis::{FromRedisValue, Value};
 use std::collections::HashMap;
 
-/// Settings and conditions that endanger leases, worst first.
-pub(crate) async fn diagnose(link: &Link) -> Result<Vec<Finding>, Failure> {
-    let mut findings = Vec::new();
-    let info = match link.ask(&redis::cmd("INFO")).await {
-        Ok(info) => info,
-        Err(failure) if is_denied(&failure) => {
-            findings.push(blind("INFO"));
-            Value::Nil
-        }
-        Err(failure) => return Err(failure),
-    };
-    let info = fields(&String::from_redis_value(info).unwrap_or_default());
-    let settings = match link.ask(redis::cmd("CONFIG").arg("GET").arg("*")).await {
-        Ok(settings) => HashMap::<String, String>::from_redis_value(settings).unwrap_or_default(),
-        Err(failure) if is_denied(&failure) => {
-            findings.push(blind("CONFIG GET"));
-            HashMap::new()
-        }
-        Err(failure) => return Err(failure),
-    };
-    findings.extend(judge(&info, &settings));
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    Ok(findings)
+/// What one server says of itself.
+struct Look {
+    /// Which one, where there are several.
+    server: Option<String>,
+    info: Result<HashMap<String, String>, Failure>,
+    settings: Result<HashMap<String, String>, Failure>,
 }
 
-/// Warns of what is worse than good to know, once, when a store is opened.
-pub(crate) async fn warn(link: &Link) {
-    for finding in diagnose(link).await.unwrap_or_default() {
+/// Settings and conditions that endanger leases, of every server in charge, worst first.
+pub(crate) async fn diagnose(link: &Link) -> Result<Vec<Finding>, Failure> {
+    let looks = looks(link).await?;
+    // One server that says nothing hides no other. If none says anything, there is nothing to find.
+    if let [Look { info: Err(failure), server: None, .. }] = &looks[..]
+        && !is_denied(failure)
+    {
+        return Err(failure.clone());
+    }
+    Ok(findings(link, looks))
+}
+
+/// Warns of what is worse than good to know, once, when a store is opened, and says what its contents survive.
+pub(crate) async fn first(link: &Link) -> Durability {
+    // A server of a Cluster that is down must not keep the others' leases from being used.
+    let looking = tokio::time::timeout(link.config().connect_timeout, looks(link)).await;
+    let Ok(Ok(looks)) = looking else { return Durability::Server };
+    let weakest = looks.iter().map(Look::durability).min_by_key(|durability| strength(*durability));
+    for finding in findings(link, looks) {
         if finding.severity > Severity::Info {
             tracing::warn!(store = %link.address(), code = finding.code, "{}", finding.text);
         }
+    }
+    weakest.unwrap_or(Durability::Server)
+}
+
+async fn looks(link: &Link) -> Result<Vec<Look>, Failure> {
+    let questions = [redis::cmd("INFO"), redis::cmd("CONFIG").arg("GET").arg("*").to_owned()];
+    let looks = link.each(&questions).await?.into_iter().map(|answers| {
+        let mut said = answers.said.into_iter();
+        let mut next = || said.next().unwrap_or(Ok(Value::Nil));
+        let info = next().map(|info| fields(&String::from_redis_value(info).unwrap_or_default()));
+        let settings = next().map(|all| HashMap::from_redis_value(all).unwrap_or_default());
+        Look { server: answers.server, info, settings }
+    });
+    Ok(looks.collect())
+}
+
+fn findings(link: &Link, looks: Vec<Look>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for look in looks {
+        for mut finding in look.findings(link) {
+            if let Some(server) = &look.server {
+                finding.text = format!("{server}: {}", finding.text);
+            }
+            findings.push(finding);
+        }
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+impl Look {
+    fn findings(&self, link: &Link) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (command, unknown) in
+            [("INFO", self.info.as_ref().err()), ("CONFIG GET", self.settings.as_ref().err())]
+        {
+            match unknown {
+                Some(failure) if is_denied(failure) => findings.push(blind(command)),
+                Some(failure) => {
+                    findings.push(silent(failure.fault.clone(), link));
+                    return findings;
+                }
+                None => {}
+            }
+        }
+        let nothing = HashMap::new();
+        let (info, settings) =
+            (self.info.as_ref().unwrap_or(&nothing), self.settings.as_ref().unwrap_or(&nothing));
+        findings.extend(judge(info, settings));
+        findings
+    }
+
+    /// What is not known is not promised.
+    fn durability(&self) -> Durability {
+        let setting = |name: &str| self.settings.as_ref().ok()?.get(name).map(String::as_str);
+        match (setting("appendonly"), setting("appendfsync")) {
+            (Some("yes"), Some("always")) => Durability::PowerLoss,
+            (Some("yes"), _) => Durability::ProcessCrash,
+            _ => Durability::Server,
+        }
+    }
+}
+
+const fn strength(durability: Durability) -> u8 {
+    match durability {
+        Durability::PowerLoss => 2,
+        Durability::ProcessCrash => 1,
+        _ => 0,
     }
 }
 
@@ -108,8 +178,16 @@ fn blind(command: &str) -> Finding {
     }
 }
 
+/// A server of a Cluster that does not answer. The leases whose slots it has are out of reach.
+fn silent(fault: Fault, link: &Link) -> Finding {
+    let error = fault.told(link.address(), Verb::Diagnose, None);
+    let text =
+        format!("This server could not be asked, and its leases cannot be renewed or acquired: {error}");
+    Finding { severity: Severity::Danger, code: "unreachable", text }
+}
+
 fn is_denied(failure: &Failure) -> bool {
-    let crate::error::Fault::Redis(error) = &failure.fault else { return false };
+    let Fault::Redis(error) = &failure.fault else { return false };
     error.code().is_some_and(|code| matches!(code, "NOPERM" | "ERR"))
 }
 

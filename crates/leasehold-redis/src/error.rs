@@ -125,6 +125,11 @@ fn code(error: &RedisError) -> Option<&str> {
 /// What a script may not do is told to it without a code: the words of Redis up to 7.0, and of later ones and Valkey.
 const DENIED_IN_SCRIPT: [&str; 2] = ["The user executing the script", "ACL failure in script"];
 
+/// Whether these words deny a script a right.
+pub(crate) fn is_denial_in_script(said: &str) -> bool {
+    DENIED_IN_SCRIPT.iter().any(|text| said.contains(text))
+}
+
 fn redis_kind(error: &RedisError) -> StoreErrorKind {
     let said = || -> Arc<str> {
         let code = error.code().unwrap_or_default();
@@ -154,9 +159,7 @@ fn redis_kind(error: &RedisError) -> StoreErrorKind {
                 problem: "it holds another kind of value".into(),
             };
         }
-        Some(_) if DENIED_IN_SCRIPT.iter().any(|text| said().contains(text)) => {
-            return StoreErrorKind::Denied;
-        }
+        Some(_) if is_denial_in_script(&said()) => return StoreErrorKind::Denied,
         _ => {}
     }
     match error.kind() {

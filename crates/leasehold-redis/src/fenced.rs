@@ -151,7 +151,7 @@ impl<C: ConnectionLike + Clone + Send + Sync> Fenced<C> {
             add(cmd);
             cmd
         });
-        redis::from_redis_value(id.await?).map_err(|error| FencedError::from(redis::RedisError::from(error)))
+        redis::from_redis_value(id.await?).map_err(|error| FencedError::Redis(error.into()))
     }
 
     /// Runs a script of the user's own, if the token is not stale.

@@ -1,7 +1,7 @@
 //! Fence checks kept in the store, and the door that keeps writers apart.
 //!
 //! The door is a key that expires: whoever holds it keeps it shut by asking again and again. A holder whose process
-//! ended lets the next one in after [`SHUT`]. One that is *paused* for longer than that is overtaken: what it writes when
+//! ended lets the next one in after [`SHUT`]; one that gives up opens it again. One that is *paused* for longer than that is overtaken: what it writes when
 //! it wakes may then meet the writes of the next one, and only the fence tells them apart.
 
 use crate::{
@@ -15,7 +15,7 @@ use leasehold_core::{
 };
 use redis::Value;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::{runtime::Handle, sync::oneshot, time::timeout};
 
 static ADMIT: Script = script!("admit");
 static DOOR: Script = script!("door");
@@ -67,7 +67,7 @@ async fn ask(
     remember: bool,
 ) -> Result<Admit, Failure> {
     let key = link.keys().gate(lease, resource);
-    let call = Call::new(&ADMIT, &[&link.keys().fence(lease), &key])
+    let call = Call::new(&ADMIT, &[&link.keys().claim(lease), &link.keys().fence(lease), &key])
         .arg(fence.to_string())
         .arg(u8::from(remember))
         .repeatable();
@@ -85,6 +85,7 @@ async fn ask(
 }
 
 /// A door, for one of those who want to go through.
+#[derive(Clone)]
 struct Door {
     link: Link,
     key: String,
@@ -94,14 +95,20 @@ struct Door {
 /// The door is shut behind us until this is dropped.
 struct Shut(#[allow(dead_code, reason = "held for its drop")] oneshot::Sender<()>);
 
+/// Somebody at the door. Whoever goes away without having come in may have shut it all the same, by a request that is on
+/// its way or whose answer was lost: it is opened again behind him.
+struct Waiting {
+    door: Option<Door>,
+    // The drop may come on a thread that knows no runtime.
+    runtime: Handle,
+}
+
 impl Door {
-    /// Waits until the door is open, and shuts it. Dropping the future leaves it at most [`SHUT`] in a lock.
+    /// Waits until the door is open, and shuts it. Dropping the future gives the door back.
     async fn shut(self) -> Result<Shut, Failure> {
         let seed =
             self.owner.bytes().fold(0_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
         let mut pause = Backoff::new(PAUSES.0, PAUSES.1, seed);
-        let (guard, dropped) = oneshot::channel();
-        let guard = Shut(guard);
         let set = redis::cmd("SET")
             .arg(&self.key)
             .arg(&self.owner)
@@ -109,6 +116,7 @@ impl Door {
             .arg("PX")
             .arg(u64::try_from(SHUT.as_millis()).unwrap_or(u64::MAX))
             .to_owned();
+        let mut waiting = Waiting { door: Some(self.clone()), runtime: Handle::current() };
         loop {
             match self.link.ask(&set).await? {
                 Value::Nil => {}
@@ -120,8 +128,10 @@ impl Door {
             }
             tokio::time::sleep(pause.next_delay()).await;
         }
+        waiting.door = None;
+        let (guard, dropped) = oneshot::channel();
         tokio::spawn(self.keep(dropped));
-        Ok(guard)
+        Ok(Shut(guard))
     }
 
     async fn is_ours(&self) -> Result<bool, Failure> {
@@ -131,7 +141,7 @@ impl Door {
 
     /// Keeps the door shut until the guard is dropped, then opens it.
     async fn keep(self, mut dropped: oneshot::Receiver<()>) {
-        while tokio::time::timeout(SHUT / 4, &mut dropped).await.is_err() {
+        while timeout(SHUT / 4, &mut dropped).await.is_err() {
             match self.set(SHUT).await {
                 Ok(true) => {}
                 Ok(false) => {
@@ -142,9 +152,24 @@ impl Door {
                 }
             }
         }
-        if let Err(failure) = self.set(Duration::ZERO).await {
-            tracing::debug!(door = %self.key, error = %failure.fault, "the gate opens by its time");
-        }
+        self.open().await;
+    }
+
+    /// Opens the door if it is ours, or says why not. It takes at most the time after which it is open anyway.
+    async fn open(&self) -> bool {
+        let mut pause = Backoff::new(PAUSES.1, PAUSES.1 * 10, 0);
+        let opening = async {
+            loop {
+                match self.set(Duration::ZERO).await {
+                    Ok(was_ours) => return was_ours,
+                    Err(failure) => {
+                        tracing::debug!(door = %self.key, error = %failure.fault, "the gate is not open yet");
+                    }
+                }
+                tokio::time::sleep(pause.next_delay()).await;
+            }
+        };
+        timeout(SHUT, opening).await.unwrap_or(false)
     }
 
     async fn set(&self, shut: Duration) -> Result<bool, Failure> {
@@ -154,5 +179,18 @@ impl Door {
             Value::Int(done) => Ok(done == 1),
             _ => Err(Fault::damage(self.key.clone(), "the door answered no number").into()),
         }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let Some(door) = self.door.take() else { return };
+        self.runtime.spawn(async move {
+            // A request that went over another connection may still be on its way: it is given as long as any is.
+            if !door.open().await {
+                tokio::time::sleep(door.link.config().response_timeout).await;
+                door.open().await;
+            }
+        });
     }
 }

@@ -17,8 +17,8 @@ mod inboxes;
 mod retry;
 mod watches;
 
-use crate::{error::Failure, link::Link, witness::Presence};
-use leasehold_core::{Inbox, ReplicaId, Scope, StoreErrorKind, Watch};
+use crate::{error::Failure, keys::slot, link::Link, witness::Presence};
+use leasehold_core::{Inbox, LeaseName, ReplicaId, Scope, StoreErrorKind, Watch};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -46,7 +46,8 @@ struct Attendance {
 enum Order {
     Watch(Scope, oneshot::Sender<Result<Watch, Failure>>),
     Open(ReplicaId, oneshot::Sender<Result<Inbox, Failure>>),
-    Witness(oneshot::Sender<Result<(), Failure>>),
+    /// For a claim in this slot.
+    Witness(u16, oneshot::Sender<Result<(), Failure>>),
     /// A renewal was refused, for the witness is not connected.
     Rewitness,
 }
@@ -68,11 +69,13 @@ impl Hearing {
         self.order(|answer| Order::Open(me.clone(), answer)).await
     }
 
-    /// The channel on which this process is heard as long as it lives, subscribed by now. See [`crate::witness`].
-    pub(crate) async fn witness(&self) -> Result<String, Failure> {
+    /// The channel on which this process is heard as long as it lives, subscribed by now at the server that has the lease.
+    /// See [`crate::witness`].
+    pub(crate) async fn witness(&self, lease: &LeaseName) -> Result<String, Failure> {
+        let slot = slot(self.link.keys().claim(lease).as_bytes());
         // Many claims are made behind one witness: they need not queue for it.
-        if !self.presence.is_seen() {
-            self.order(Order::Witness).await?;
+        if !self.presence.is_seen(slot) {
+            self.order(|answer| Order::Witness(slot, answer)).await?;
         }
         Ok(self.presence.channel().to_owned())
     }

@@ -7,6 +7,7 @@
 //! leasehold:{NAME}:claim     string, expires   who holds the lease, or for whom it is kept
 //! leasehold:{NAME}:fence     hash, stays       the fence counter, and how the terms went
 //! leasehold:{NAME}:roster    hash, expires     who wants the lease
+//! leasehold:{NAME}:ends      sorted set, expires   when each candidacy ends
 //! leasehold:{NAME}:gate:R    string, stays     the highest fence that resource R has seen
 //! leasehold:{NAME}:door:R    string, expires   who goes through that gate just now
 //! leasehold:{NAME}:events    channel           each change of hands
@@ -50,6 +51,11 @@ impl Keys {
 
     pub(crate) fn roster(&self, lease: &LeaseName) -> String {
         self.tagged(lease.as_str(), ":roster")
+    }
+
+    /// When each candidacy of the roster ends.
+    pub(crate) fn ends(&self, lease: &LeaseName) -> String {
+        self.tagged(lease.as_str(), ":ends")
     }
 
     /// Beside the lease, so that one script can compare with the counter.

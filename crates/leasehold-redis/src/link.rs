@@ -16,7 +16,7 @@ mod route;
 mod way;
 
 use crate::{
-    config::{Config, Target, Wait},
+    config::{Config, Node, Target, Wait},
     error::{Failure, Fault, Verdict, verdict},
     keys::{self, Keys},
     script::Call,
@@ -26,7 +26,7 @@ use patient::Patient;
 use present::{Flight, Present, Tag};
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use route::Route;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, ops::RangeInclusive, sync::Arc, time::Duration};
 use way::Way;
 
 /// How many scripts go to a server in one go.
@@ -65,6 +65,13 @@ struct Shared {
     route: Route,
     present: Present,
     patient: Patient,
+}
+
+/// What one server in charge said to each of several commands.
+pub(crate) struct Answers {
+    /// Which server, where there are several.
+    pub(crate) server: Option<String>,
+    pub(crate) said: Vec<Result<Value, Failure>>,
 }
 
 impl Link {
@@ -199,6 +206,33 @@ impl Link {
         persist!(self, true, None, |way| way::scan(&mut way, pattern, step))
     }
 
+    /// Asks every server in charge the same; what each says, or why it says nothing, stands for itself. The servers of a
+    /// Cluster are named, and are asked over connections of their own.
+    pub(crate) async fn each(&self, cmds: &[Cmd]) -> Result<Vec<Answers>, Failure> {
+        if !self.is_sharded() {
+            let mut said = Vec::with_capacity(cmds.len());
+            for cmd in cmds {
+                said.push(self.ask(cmd).await);
+            }
+            return Ok(vec![Answers { server: None, said }]);
+        }
+        let config = &self.shared.config;
+        let asking = self.primaries().await?.into_iter().map(|client| async move {
+            let server = Some(client.get_connection_info().addr().to_string());
+            let mut said = Vec::with_capacity(cmds.len());
+            match Way::to(&client, config).await {
+                Ok(mut way) => {
+                    for cmd in cmds {
+                        said.push(way.ask(cmd).await.map_err(Failure::from));
+                    }
+                }
+                Err(fault) => said.resize_with(cmds.len(), || Err(fault.clone().into())),
+            }
+            Answers { server, said }
+        });
+        Ok(join_all(asking).await)
+    }
+
     /// A connection of its own for what is heard, to a server in charge; its stream ends when that server or the way to
     /// it does.
     pub(crate) async fn ear(&self) -> Result<redis::aio::PubSub, Fault> {
@@ -206,16 +240,16 @@ impl Link {
         listen(&client, self.shared.config.connect_timeout).await
     }
 
-    /// One such connection to every server in charge.
-    pub(crate) async fn ears(&self) -> Result<Vec<redis::aio::PubSub>, Failure> {
-        if !self.is_sharded() {
-            return Ok(vec![self.ear().await?]);
-        }
-        let mut ears = Vec::new();
-        for client in self.primaries().await? {
-            ears.push(listen(&client, self.shared.config.connect_timeout).await?);
-        }
-        Ok(ears)
+    /// Such a connection to one primary of a Cluster.
+    pub(crate) async fn ear_at(&self, node: &Node) -> Result<redis::aio::PubSub, Fault> {
+        let client = route::to(node, &self.shared.config)?;
+        listen(&client, self.shared.config.connect_timeout).await
+    }
+
+    /// Who has which slots of a Cluster, as one of its nodes sees it now. Slots may be missing.
+    pub(crate) async fn shards(&self) -> Result<Vec<(RangeInclusive<u16>, Node)>, Failure> {
+        let slots = self.ask(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+        Ok(route::shards(&slots)?)
     }
 
     async fn primaries(&self) -> Result<Vec<redis::Client>, Failure> {

@@ -12,11 +12,12 @@ use leasehold_core::{AttemptId, Candidacy, LeaseName, roster::rank, timing::MAX_
 use std::time::Duration;
 
 static ANNOUNCE: Script = script!("announce");
+static WITHDRAW: Script = script!("withdraw");
 static CANDIDATES: Script = script!("candidates");
 
 pub(crate) async fn announce(link: &Link, candidacy: &Candidacy, ttl: Duration) -> Result<(), Failure> {
-    let key = link.keys().roster(&candidacy.name);
-    let call = Call::new(&ANNOUNCE, &[&key])
+    let (key, ends) = (link.keys().roster(&candidacy.name), link.keys().ends(&candidacy.name));
+    let call = Call::new(&ANNOUNCE, &[&key, &ends])
         .arg(candidacy.id.to_hex())
         .arg(millis(ttl.min(MAX_TTL)).max(1))
         .arg(candidacy.priority)
@@ -27,8 +28,9 @@ pub(crate) async fn announce(link: &Link, candidacy: &Candidacy, ttl: Duration) 
 }
 
 pub(crate) async fn withdraw(link: &Link, candidacy: &Candidacy) -> Result<(), Failure> {
-    let key = link.keys().roster(&candidacy.name);
-    link.ask(redis::cmd("HDEL").arg(key).arg(candidacy.id.to_hex())).await?;
+    let (key, ends) = (link.keys().roster(&candidacy.name), link.keys().ends(&candidacy.name));
+    let call = Call::new(&WITHDRAW, &[&key, &ends]).arg(candidacy.id.to_hex()).repeatable();
+    Reply::new(link.call(&call).await?, key).word()?;
     Ok(())
 }
 

@@ -11,9 +11,9 @@ use crate::{
     look, mail, release, renew, roster,
 };
 use leasehold_core::{
-    Acquire, Admit, Bid, BoxFuture, Candidacy, Claim, Durability, Envelope, Fence, FenceGate, Finding, Force,
-    GateGuard, Granted, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Parting, Reach, Release, Renew,
-    Renewal, ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch, bounds,
+    Acquire, Admit, Bid, BoxFuture, Candidacy, Claim, Envelope, Fence, FenceGate, Finding, Force, GateGuard,
+    Granted, Inbox, LeaseName, LeaseRecord, LeaseStore, Mail, Parting, Reach, Release, Renew, Renewal,
+    ReplicaId, ResourceName, Roster, Scope, StoreError, StoreErrorKind, Traits, Verb, Watch, bounds,
 };
 use redis::Value;
 use std::{fmt, time::Duration};
@@ -46,15 +46,13 @@ impl RedisStore {
     pub async fn with(config: &Config) -> Result<Self, StoreError> {
         let link =
             Link::open(config).await.map_err(|fault| fault.told(&config.address(), Verb::Connect, None))?;
-        let mut traits = Traits::new("redis", Reach::Network, Durability::ProcessCrash);
+        let mut traits = Traits::new("redis", Reach::Network, diagnose::first(&link).await);
         traits.crash_witness = true;
         // Replication is asynchronous: a replica that takes over may lack the last changes.
         traits.failover_may_lose = true;
         // Measured on one host: a message and a poll take below a millisecond; this leaves room for a network.
         traits.wake_up = Duration::from_millis(5);
-        let store = Self { hearing: Hearing::new(link.clone()), link, traits };
-        diagnose::warn(&store.link).await;
-        Ok(store)
+        Ok(Self { hearing: Hearing::new(link.clone()), link, traits })
     }
 
     fn told(&self, failure: Failure, verb: Verb, lease: Option<&LeaseName>) -> StoreError {
@@ -63,7 +61,7 @@ impl RedisStore {
 
     async fn acquired(&self, bid: &Bid) -> Result<Acquire, Failure> {
         bounds::ttl(bid.ttl)?;
-        let witness = if bid.crash_witness { Some(self.hearing.witness().await?) } else { None };
+        let witness = if bid.crash_witness { Some(self.hearing.witness(&bid.name).await?) } else { None };
         let call = acquire::call(self.link.keys(), bid, witness.as_deref());
         let Some(wait) = self.link.config().wait else {
             return self.answered(bid, self.link.call(&call).await?);

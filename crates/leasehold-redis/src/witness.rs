@@ -24,123 +24,139 @@
 //! The poll is the price of the speed: 100 requests a second for each process that waits, at the default of 10 ms, for a
 //! takeover 5 ms after the crash in the mean. A hundred processes at 100 ms cost a server 1,000 requests a second.
 
+mod presence;
+
+pub(crate) use presence::{Presence, Seen};
+
 use crate::{
+    config::Node,
     error::{Failure, Fault},
-    keys::Keys,
     link::Link,
 };
 use futures_util::{
     StreamExt,
-    future::{join_all, select_all, try_join_all},
+    future::{join_all, select_all},
 };
-use leasehold_core::AttemptId;
+use leasehold_core::StoreErrorKind;
 use redis::{FromRedisValue, RedisError, Value, aio::PubSub};
 use std::{
-    collections::{BTreeSet, HashMap},
-    sync::atomic::{AtomicBool, Ordering},
+    collections::{BTreeMap, HashMap},
+    ops::RangeInclusive,
 };
 use tokio::time::timeout;
 
-/// What the process knows of its own witness. Shared by those who make claims and the task that keeps it connected.
-#[derive(Debug)]
-pub(crate) struct Presence {
-    nonce: String,
-    channel: String,
-    is_wanted: AtomicBool,
-    is_seen: AtomicBool,
-}
+/// How many slots a Cluster has.
+const SLOTS: usize = 16_384;
 
-impl Presence {
-    pub(crate) fn new(keys: &Keys) -> Self {
-        let nonce = AttemptId::random().to_hex();
-        let channel = keys.witness(&nonce);
-        Self { nonce, channel, is_wanted: AtomicBool::new(false), is_seen: AtomicBool::new(false) }
-    }
-
-    /// 128 random bits, of this process and store alone.
-    pub(crate) fn nonce(&self) -> &str {
-        &self.nonce
-    }
-
-    pub(crate) fn channel(&self) -> &str {
-        &self.channel
-    }
-
-    pub(crate) fn want(&self) {
-        self.is_wanted.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.is_wanted.load(Ordering::Acquire)
-    }
-
-    /// Whether the servers have confirmed it, and nothing was heard to the contrary since.
-    pub(crate) fn is_seen(&self) -> bool {
-        self.is_seen.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_seen(&self, is_seen: bool) {
-        self.is_seen.store(is_seen, Ordering::Release);
-    }
-}
+/// Who has which slots.
+type Shards = Vec<(RangeInclusive<u16>, Node)>;
 
 /// The witness at the primaries of a Cluster. At a single server, the connection on which the rest is heard does for it.
+///
+/// A claim's witness is looked at by the one primary that has the claim's slot. Each primary stands for itself: one that is
+/// down costs no other its witness, and where the witness is not subscribed no claim is made with it.
 #[derive(Default)]
 pub(crate) struct Witness {
-    ears: Vec<PubSub>,
-    primaries: BTreeSet<String>,
-    /// Whether it is to be connected anew. Until that has succeeded, what is left of it stays.
+    ears: BTreeMap<Node, PubSub>,
+    /// As one node saw it when the ears were connected last: connections and slots are of the same answer.
+    shards: Shards,
+    /// Whether something is missing, or has changed.
     is_stale: bool,
+    /// Whether no ear is believed. Until there is another one, each stays.
+    is_doubted: bool,
 }
 
 impl Witness {
-    pub(crate) const fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         !self.ears.is_empty()
     }
 
-    /// Subscribes at every primary, unless it is.
+    /// The slots whose primaries see it.
+    pub(crate) fn seen(&self) -> Seen {
+        let heard = self.shards.iter().filter(|(_, node)| self.ears.contains_key(node));
+        Seen::At(heard.map(|(slots, _)| slots.clone()).collect())
+    }
+
+    /// Subscribes at every primary, unless it is. After a failure it is where it could be.
     pub(crate) async fn connect(&mut self, link: &Link, channel: &str) -> Result<(), Failure> {
         if self.is_connected() && !self.is_stale {
             return Ok(());
         }
-        let primaries = primaries(link).await?;
-        let mut ears = link.ears().await?;
-        let subscribing = ears.iter_mut().map(|ear| within(link, ear.subscribe(channel)));
-        try_join_all(subscribing).await?;
-        // The old ones end only now: where they still were, the channel was never silent.
-        *self = Self { ears, primaries, is_stale: false };
-        Ok(())
+        let shards = within(link, link.shards()).await?;
+        let all_doubted = self.is_doubted;
+        let mut nodes: Vec<Node> = shards.iter().map(|(_, node)| node.clone()).collect();
+        nodes.sort();
+        nodes.dedup();
+        let wanted = nodes.iter().filter(|node| all_doubted || !self.ears.contains_key(node));
+        let connecting = wanted.map(|node| async move {
+            let subscribed = async {
+                let mut ear = link.ear_at(node).await.map_err(Failure::from)?;
+                within(link, ear.subscribe(channel)).await?;
+                Ok::<_, Failure>(ear)
+            };
+            (node.clone(), subscribed.await)
+        });
+        let mut done = Ok(());
+        for (node, subscribed) in join_all(connecting).await {
+            match subscribed {
+                // The old one ends only now: where it still was, the channel was never silent.
+                Ok(ear) => drop(self.ears.insert(node, ear)),
+                Err(failure) => done = Err(failure),
+            }
+        }
+        if covers_all(&shards) {
+            self.ears.retain(|node, _| nodes.contains(node));
+        } else if done.is_ok() {
+            // The view of a node that does not know all others yet, or a Cluster that lacks a primary.
+            done = Err(StoreErrorKind::Unreachable.into());
+        }
+        self.shards = shards;
+        self.is_doubted &= done.is_err();
+        self.is_stale = done.is_err();
+        done
     }
 
-    /// Somebody says that it is not seen.
+    /// Somebody says that it is not seen somewhere.
     pub(crate) const fn doubt(&mut self) {
-        self.is_stale = true;
+        (self.is_stale, self.is_doubted) = (true, true);
     }
 
-    /// Whether all connections answer, and are to the primaries of today, as far as anybody says. If not, they are to be
-    /// made anew.
+    /// Whether all connections answer, and are to the primaries of today, as far as anybody says. If not, those that are
+    /// missing are to be made.
     pub(crate) async fn check(&mut self, link: &Link) -> bool {
-        let asking = self.ears.iter_mut().map(|ear| within(link, ear.ping::<Value>()));
-        let answer = join_all(asking).await.iter().all(Result::is_ok);
-        let moved = primaries(link).await.is_ok_and(|primaries| primaries != self.primaries);
-        self.is_stale |= !answer || moved;
+        let asking = self.ears.iter_mut().map(|(node, ear)| async {
+            let answer = within(link, ear.ping::<Value>()).await;
+            answer.is_err().then(|| node.clone())
+        });
+        let silent: Vec<Node> = join_all(asking).await.into_iter().flatten().collect();
+        silent.iter().for_each(|node| drop(self.ears.remove(node)));
+        let moved = within(link, link.shards()).await.is_ok_and(|shards| shards != self.shards);
+        self.is_stale |= !silent.is_empty() || moved;
         !self.is_stale
     }
 
-    /// Waits until one of the connections ends; for ever if there is none, or if it is known already.
+    /// Waits until one of the connections ends, which is then none; for ever if there is none.
     pub(crate) async fn broken(&mut self) {
-        if self.ears.is_empty() || self.is_stale {
+        if self.ears.is_empty() {
             return std::future::pending().await;
         }
-        let ends = self.ears.iter_mut().map(|ear| {
+        let ends = self.ears.iter_mut().map(|(node, ear)| {
             Box::pin(async move {
                 let mut messages = ear.on_message();
                 // Nobody publishes here; whoever does says nothing.
                 while messages.next().await.is_some() {}
+                node.clone()
             })
         });
-        select_all(ends).await;
+        let (node, ..) = select_all(ends).await;
+        self.ears.remove(&node);
+        self.is_stale = true;
     }
+}
+
+/// Whether each slot has a primary.
+fn covers_all(shards: &Shards) -> bool {
+    shards.iter().map(|(slots, _)| slots.len()).sum::<usize>() >= SLOTS
 }
 
 async fn within<T, E: Into<Failure>>(
@@ -152,17 +168,6 @@ async fn within<T, E: Into<Failure>>(
         Ok(done) => done.map_err(Into::into),
         Err(_) => Err(Fault::Silence(patience).into()),
     }
-}
-
-/// Who the primaries are, by address and id.
-async fn primaries(link: &Link) -> Result<BTreeSet<String>, Failure> {
-    let slots = within(link, link.ask(redis::cmd("CLUSTER").arg("SLOTS"))).await?;
-    let ranges = Vec::<Vec<Value>>::from_redis_value(slots).map_err(RedisError::from)?;
-    let primary = |range: Vec<Value>| match range.into_iter().nth(2) {
-        Some(Value::Array(node)) => node.into_iter().take(3).map(|word| format!("{word:?} ")).collect(),
-        other => format!("{other:?}"),
-    };
-    Ok(ranges.into_iter().map(primary).collect())
 }
 
 /// Which of these channels nobody hears: in a Cluster, at none of its nodes.

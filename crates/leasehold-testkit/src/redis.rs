@@ -25,7 +25,7 @@ pub use resp::Reply;
 pub use sentinel::Sentinels;
 pub use tls::Certificates;
 
-use crate::server::{Ready, Recipe, Server, StartError};
+use crate::server::{Ready, Recipe, Server, StartError, free_port};
 use std::{
     fs,
     net::SocketAddr,
@@ -46,6 +46,7 @@ pub struct Redis {
     socket: bool,
     tls: bool,
     sentinel: bool,
+    cluster: bool,
 }
 
 impl Redis {
@@ -100,6 +101,15 @@ impl Redis {
     #[must_use]
     pub fn replica_of(self, primary: &RedisServer) -> Self {
         self.config("replicaof", &format!("{} {}", primary.addr().ip(), primary.addr().port()))
+    }
+
+    /// A node for a Cluster, which knows no other yet. Its bus has a free port, see [`RedisServer::bus`].
+    #[must_use]
+    pub fn cluster_node(mut self) -> Self {
+        self.cluster = true;
+        self.config("cluster-enabled", "yes")
+            .config("cluster-node-timeout", "1000")
+            .config("cluster-require-full-coverage", "no")
     }
 
     /// Starts it, and waits until it answers.
@@ -161,6 +171,11 @@ impl Redis {
         } else {
             lines.push(format!("port {port}"));
         }
+        if self.cluster {
+            // The usual one is ten thousand above the other, which may be above the highest there is. With none a server
+            // takes the usual one, and ends if it cannot: then it is started anew.
+            lines.push(format!("cluster-port {}", free_port().unwrap_or(0)));
+        }
         if self.socket {
             lines.push(format!("unixsocket {}", dir.join("redis.sock").display()));
         }
@@ -200,6 +215,13 @@ impl RedisServer {
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.server.addr()
+    }
+
+    /// The port of its bus, if it is a node of a Cluster.
+    #[must_use]
+    pub fn bus(&self) -> Option<u16> {
+        let port = self.cli(&["CONFIG", "GET", "cluster-port"]).field("cluster-port")?;
+        port.parse().ok()
     }
 
     /// Its directory. A restart keeps it.

@@ -12,6 +12,11 @@ use std::{
 };
 use tempfile::TempDir;
 
+/// How often a server is started before its end is taken for its own fault, not for that of a port.
+const ATTEMPTS: usize = 5;
+/// Between two attempts to have the same port again.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
+
 /// The arguments of a server, given its directory and its port.
 pub type Args = Arc<dyn Fn(&Path, u16) -> Vec<OsString> + Send + Sync>;
 
@@ -20,7 +25,8 @@ pub type Args = Arc<dyn Fn(&Path, u16) -> Vec<OsString> + Send + Sync>;
 pub struct Recipe {
     /// The program: a name to be found on the path, or a path.
     pub program: PathBuf,
-    /// Its arguments. What it reads may be written into its directory meanwhile.
+    /// Its arguments. What it reads may be written into its directory meanwhile. Asked for at each attempt: one that loses
+    /// its port to somebody else gets another port and another directory.
     pub args: Args,
     /// Variables to set.
     pub env: Vec<(OsString, OsString)>,
@@ -39,7 +45,7 @@ impl fmt::Debug for Recipe {
 /// When a server is ready.
 #[derive(Debug, Clone, Copy)]
 pub enum Ready {
-    /// When its port takes connections.
+    /// When its port takes connections. It cannot tell whether a stranger has the port: better have it say a line.
     Port,
     /// When it printed a line with this text on its standard output.
     Line(&'static str),
@@ -93,12 +99,12 @@ impl Server {
     /// # Errors
     /// [`StartError`] says why there is none.
     pub async fn start(recipe: Recipe) -> Result<Self, StartError> {
-        let dir = TempDir::with_prefix("leasehold-")?;
-        // A port that is free now may be taken before the server has it: then another one is tried.
+        // A port that is free now may be taken before the server has it: then another one is tried, in another directory,
+        // for what was written into the first one names the port.
         let mut last = None;
-        for _ in 0..3 {
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        for _ in 0..ATTEMPTS {
+            let dir = TempDir::with_prefix("leasehold-")?;
+            let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
             match launch(&recipe, dir.path(), addr).await {
                 Ok(process) => return Ok(Self { process, recipe, addr, dir }),
                 Err(ended @ StartError::Ended { .. }) => last = Some(ended),
@@ -155,9 +161,25 @@ impl Server {
         if self.process.is_running() {
             self.kill().await;
         }
+        // Somebody else may have the port for a moment, for a connection of his own.
+        for _ in 1..ATTEMPTS {
+            match launch(&self.recipe, self.dir.path(), self.addr).await {
+                Ok(process) => {
+                    self.process = process;
+                    return Ok(());
+                }
+                Err(StartError::Ended { .. }) => tokio::time::sleep(BETWEEN_ATTEMPTS).await,
+                Err(other) => return Err(other),
+            }
+        }
         self.process = launch(&self.recipe, self.dir.path(), self.addr).await?;
         Ok(())
     }
+}
+
+/// A port that nobody has just now.
+pub(crate) fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 async fn launch(recipe: &Recipe, dir: &Path, addr: SocketAddr) -> Result<Process, StartError> {

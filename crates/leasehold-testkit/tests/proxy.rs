@@ -215,6 +215,24 @@ async fn the_kth_command_is_cut_off_or_loses_its_reply() {
 }
 
 #[tokio::test]
+async fn the_kth_command_of_a_kind_is_found_among_others() {
+    let (server, done) = echo().await;
+    let proxy = Proxy::framed(server, Framing::Lines).await.unwrap();
+    proxy.lose_reply_to(2, "set");
+    let mut client = Client::connect(&proxy).await;
+    for command in ["get a", "SET a", "get b", "get c"] {
+        assert!(client.ask(command).await.is_ok(), "{command}");
+    }
+    assert!(client.ask("Set b").await.is_err());
+    until("the server acts", || done.load(Ordering::SeqCst) == 5).await;
+    proxy.cut_after(1, "del");
+    let mut client = Client::connect(&proxy).await;
+    assert!(client.ask("set c").await.is_ok(), "that is over");
+    assert!(client.ask("del a").await.is_err());
+    assert_eq!(proxy.broken(), 2);
+}
+
+#[tokio::test]
 async fn commands_are_told_apart_though_they_come_in_one_piece() {
     let (server, done) = echo().await;
     let proxy = Proxy::framed(server, Framing::Lines).await.unwrap();

@@ -10,7 +10,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -105,6 +105,49 @@ async fn two_servers_share_nothing_and_leave_nothing() {
     let (addr, dir) = (one.addr(), one.dir().to_owned());
     drop(one);
     assert!(TcpStream::connect(addr).is_err() && !dir.exists());
+}
+
+/// A port is lost between its choice and its use, as happens under load: everything begins anew with another one.
+#[tokio::test]
+async fn a_server_that_lost_its_port_gets_another_one_and_an_empty_directory() {
+    let stolen: Arc<Mutex<Vec<TcpListener>>> = Arc::default();
+    let (thefts, recipe) = (stolen.clone(), counter(Ready::Line("serving")));
+    let args = recipe.args.clone();
+    let robbed = Recipe {
+        args: Arc::new(move |dir, port| {
+            assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "what an attempt left names its port");
+            std::fs::write(dir.join("settings"), port.to_string()).unwrap();
+            let mut thefts = thefts.lock().unwrap();
+            if thefts.len() < 2 {
+                thefts.push(TcpListener::bind(("127.0.0.1", port)).unwrap());
+            }
+            args(dir, port)
+        }),
+        ..recipe
+    };
+    let server = Server::start(robbed).await.unwrap();
+    assert_eq!(ask(server.addr(), WITHIN).unwrap(), "1");
+    let settings = std::fs::read_to_string(server.dir().join("settings")).unwrap();
+    assert_eq!(settings, server.addr().port().to_string());
+    assert_eq!(stolen.lock().unwrap().len(), 2);
+}
+
+/// It comes back on its own port, for its clients know that one.
+#[tokio::test]
+async fn a_port_that_somebody_has_for_a_moment_is_waited_for() {
+    let mut server = Server::start(counter(Ready::Line("serving"))).await.unwrap();
+    let addr = server.addr();
+    server.kill().await;
+    let thief = TcpListener::bind(addr).unwrap();
+    let back = server.restart();
+    let leaving = tokio::task::spawn_blocking(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        drop(thief);
+    });
+    let (back, leaving) = tokio::join!(back, leaving);
+    leaving.unwrap();
+    back.unwrap();
+    assert_eq!(ask(addr, WITHIN).unwrap(), "1");
 }
 
 #[tokio::test]

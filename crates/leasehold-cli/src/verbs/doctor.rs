@@ -127,6 +127,7 @@ const fn reach(reach: Reach) -> &'static str {
 const fn durability(durability: Durability) -> &'static str {
     match durability {
         Durability::Process => "nothing: it ends with this process",
+        Durability::Server => "its users, not surely a restart of the server",
         Durability::ProcessCrash => "the crash of any process, not surely a loss of power",
         Durability::PowerLoss => "a loss of power",
         _ => "unknown",

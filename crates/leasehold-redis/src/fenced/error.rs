@@ -1,9 +1,17 @@
 //! Why a write behind a fence was not made.
 
+mod answer;
+mod said;
+
+pub(super) use answer::read;
+
 use leasehold_core::{Fence, Stale};
-use redis::{RedisError, Value};
+use redis::RedisError;
 
 /// Why a write was not made, or is not known to have been.
+///
+/// Where the server refuses a single command, nothing was written. Where it refuses a command of a [script of the user's
+/// own](crate::FencedScript), what the script had written before stays: Redis takes nothing back.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FencedError {
@@ -35,17 +43,55 @@ pub enum FencedError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The server refused, or cannot be reached.
-    ///
-    /// After a lost connection or a timeout nobody knows whether the write was made. To make it again under the same
-    /// token is safe as far as the fence is concerned.
+    /// The key that was to be written holds another kind of value. It was left as it is.
+    #[error(
+        "the key of the fenced write holds another kind of value ({said}): look at it, or write elsewhere"
+    )]
+    WrongType {
+        /// The server's words.
+        said: String,
+    },
+    /// The user of this connection lacks a right.
+    #[error(
+        "the fenced write was denied ({said}): give the user +eval +evalsha +get +set, the command of the write, and the \
+         keys of the mark and of the data"
+    )]
+    Denied {
+        /// The server's words.
+        said: String,
+    },
+    /// The server is at its memory limit.
+    #[error(
+        "the fenced write needs memory, and the server is at its limit ({said}): raise maxmemory, or make room"
+    )]
+    Full {
+        /// The server's words.
+        said: String,
+    },
+    /// The server takes no writes now: it is a replica, cannot write its file, or has too few replicas.
+    #[error("the server takes no writes now ({said}): look for its primary, or mend it, and write again")]
+    NotWriting {
+        /// The server's words.
+        said: String,
+    },
+    /// The script of the user's own failed, or the server refused one of its commands as wrong.
+    #[error("the script behind the fence failed: {said}")]
+    Script {
+        /// Its words, or the server's.
+        said: String,
+    },
+    /// The connection was lost, or there was no answer in time: nobody knows whether the write was made. To make it again
+    /// under the same token is safe as far as the fence is concerned.
+    #[error("the answer to the fenced write was lost, it may have been made: {0}")]
+    Unknown(#[source] RedisError),
+    /// The server refused for another reason, or cannot be reached. Nothing was written.
     #[error("the fenced write failed: {0}{advice}", advice = advice(_0))]
     Redis(#[source] RedisError),
 }
 
 impl From<RedisError> for FencedError {
     fn from(error: RedisError) -> Self {
-        Self::Redis(error)
+        said::by(error)
     }
 }
 
@@ -55,45 +101,5 @@ fn advice(error: &RedisError) -> &'static str {
         "; give the mark and the data one hash tag, such as {prices}:fence and {prices}:all"
     } else {
         ""
-    }
-}
-
-/// What a script answered.
-pub(super) fn read(
-    answer: Value,
-    presented: Fence,
-    mark: &str,
-    max_jump: Option<u64>,
-) -> Result<Value, FencedError> {
-    let unexpected =
-        || FencedError::Damaged { mark: mark.to_owned(), problem: "unexpected answer".to_owned() };
-    let Value::Array(fields) = answer else { return Err(unexpected()) };
-    let mut fields = fields.into_iter();
-    let word = fields.next().and_then(text).ok_or_else(unexpected)?;
-    let rest = fields.next();
-    if word == "done" {
-        return Ok(rest.unwrap_or(Value::Nil));
-    }
-    let told = rest.and_then(text).unwrap_or_default();
-    let highest = || told.parse().ok().and_then(|number| Fence::new(number).ok()).ok_or_else(unexpected);
-    Err(match (&*word, max_jump) {
-        ("stale", _) => Stale { presented, highest: highest()? }.into(),
-        ("jump", Some(max_jump)) => {
-            FencedError::TooFar { presented, highest: highest()?, max_jump, mark: mark.to_owned() }
-        }
-        ("damaged", _) => {
-            let wrong_type = told.contains("WRONGTYPE");
-            let problem = if wrong_type { "it holds another kind of value".to_owned() } else { told };
-            FencedError::Damaged { mark: mark.to_owned(), problem }
-        }
-        _ => unexpected(),
-    })
-}
-
-fn text(value: Value) -> Option<String> {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
-        Value::SimpleString(text) => Some(text),
-        _ => None,
     }
 }

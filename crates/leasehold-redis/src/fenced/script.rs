@@ -9,15 +9,19 @@ const HEAD: &str = "local function work(KEYS, ARGV)\n";
 const TAIL: &str = "
 end
 local mark = redis.pcall('GET', KEYS[1])
-if type(mark) == 'table' then return {'damaged', mark.err} end
+if type(mark) == 'table' then return {'mark', mark.err} end
 if mark and not (string.find(mark, '^[1-9]%d*$') and #mark <= 16 and tonumber(mark) <= 9007199254740991) then
   return {'damaged', 'it is no fence'}
 end
 if mark and tonumber(ARGV[1]) < tonumber(mark) then return {'stale', mark} end
 if mark and ARGV[2] ~= '' and tonumber(ARGV[1]) - tonumber(mark) > tonumber(ARGV[2]) then return {'jump', mark} end
-if mark ~= ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]) end
-local answer = work({unpack(KEYS, 2)}, {unpack(ARGV, 3)})
-if type(answer) == 'table' and answer.err then return answer end
+if mark ~= ARGV[1] then
+  local kept = redis.pcall('SET', KEYS[1], ARGV[1])
+  if kept.err then return {'mark', kept.err} end
+end
+local done, answer = pcall(work, {unpack(KEYS, 2)}, {unpack(ARGV, 3)})
+if not done then return {'work', type(answer) == 'table' and answer.err or tostring(answer)} end
+if type(answer) == 'table' and answer.err then return {'work', answer.err} end
 return {'done', answer}
 ";
 

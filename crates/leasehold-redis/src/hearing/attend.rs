@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::{Failure, Fault},
     link::Link,
-    witness::{self, Presence, Witness},
+    witness::{self, Presence, Seen, Witness},
 };
 use leasehold_core::{StoreErrorKind, Verb};
 use redis::Msg;
@@ -95,7 +95,7 @@ async fn hear(ear: &mut Option<Ear>) -> Option<Msg> {
 
 impl Drop for Attendant {
     fn drop(&mut self) {
-        self.presence.set_seen(false);
+        self.presence.set_seen(Seen::Nowhere);
     }
 }
 
@@ -110,7 +110,7 @@ impl Attendant {
                     let channel = self.link.keys().mail(&me);
                     readers.push((answer, me.clone(), self.inboxes.open(me, channel)));
                 }
-                Order::Witness(answer) => holders.push(answer),
+                Order::Witness(slot, answer) => holders.push((slot, answer)),
                 Order::Rewitness => is_missed = true,
             }
         }
@@ -123,8 +123,10 @@ impl Attendant {
         }
         let Settled { witnessed, watched, fetched } = self.settle().await;
         // Whoever does not wait any more drops what was opened for him, and it is swept.
-        for answer in holders {
-            answer.send(witnessed.clone()).ok();
+        for (slot, answer) in holders {
+            // A primary that does not see it is no matter of those whose leases are elsewhere.
+            let seen = if self.presence.is_seen(slot) { Ok(()) } else { witnessed.clone() };
+            answer.send(seen).ok();
         }
         for (answer, watch) in watchers {
             answer.send(watched.clone().map(|()| watch)).ok();
@@ -185,18 +187,17 @@ impl Attendant {
         if !self.presence.is_wanted() {
             return Ok(());
         }
-        let done = if self.link.is_sharded() {
-            self.witness.connect(&self.link, self.presence.channel()).await
-        } else {
-            match (listening, &mut self.ear) {
-                (Ok(()), Some(ear)) => ear.keep(self.presence.channel()).await,
-                (listening, _) => listening,
-            }
-        };
-        if !self.link.is_sharded() {
-            self.drop_broken(&done);
+        if self.link.is_sharded() {
+            let done = self.witness.connect(&self.link, self.presence.channel()).await;
+            self.presence.set_seen(self.witness.seen());
+            return done;
         }
-        self.presence.set_seen(done.is_ok());
+        let done = match (listening, &mut self.ear) {
+            (Ok(()), Some(ear)) => ear.keep(self.presence.channel()).await,
+            (listening, _) => listening,
+        };
+        self.drop_broken(&done);
+        self.presence.set_seen(if done.is_ok() { Seen::Everywhere } else { Seen::Nowhere });
         done
     }
 
@@ -219,7 +220,7 @@ impl Attendant {
         if done.as_ref().is_err_and(is_end) {
             self.ear = None;
             if !self.link.is_sharded() {
-                self.presence.set_seen(false);
+                self.presence.set_seen(Seen::Nowhere);
             }
         }
     }
@@ -260,7 +261,7 @@ impl Attendant {
             done = ear.pulse(&self.link).await;
         }
         if self.witness.is_connected() && !self.witness.check(&self.link).await {
-            self.presence.set_seen(false);
+            self.presence.set_seen(self.witness.seen());
         }
         let was_well = done.is_ok();
         if let Err(failure) = done {
@@ -305,8 +306,7 @@ impl Attendant {
 
     /// The witness is not seen by one of the primaries any more.
     fn unwitnessed(&mut self) {
-        self.witness.doubt();
-        self.presence.set_seen(false);
+        self.presence.set_seen(self.witness.seen());
         self.retry.lost(true);
     }
 
@@ -314,7 +314,7 @@ impl Attendant {
     fn lost(&mut self, fault: Fault) {
         self.ear = None;
         if !self.link.is_sharded() {
-            self.presence.set_seen(false);
+            self.presence.set_seen(Seen::Nowhere);
         }
         self.tell(fault);
         // A witness that is missed for long costs the lease. News may be a little late.

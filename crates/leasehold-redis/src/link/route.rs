@@ -14,6 +14,8 @@ use redis::{
     sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
 use std::{
+    collections::BTreeSet,
+    ops::RangeInclusive,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -85,21 +87,28 @@ impl Route {
     }
 }
 
+/// Who has which slots of a Cluster, from `CLUSTER SLOTS`.
+pub(super) fn shards(slots: &Value) -> Result<Vec<(RangeInclusive<u16>, Node)>, Fault> {
+    let mut shards = Vec::new();
+    for range in Vec::<Vec<Value>>::from_redis_value(slots.clone()).map_err(RedisError::from)? {
+        let [first, last, Value::Array(primary), ..] = range.as_slice() else { continue };
+        let [host, port, ..] = primary.as_slice() else { continue };
+        let number = |value: &Value| u16::from_redis_value(value.clone()).map_err(RedisError::from);
+        let host = String::from_redis_value(host.clone()).map_err(RedisError::from)?;
+        shards.push((number(first)?..=number(last)?, Node { host, port: number(port)? }));
+    }
+    Ok(shards)
+}
+
 /// The primaries of a Cluster, from `CLUSTER SLOTS`.
 pub(super) fn primaries(slots: &Value, config: &Config) -> Result<Vec<Client>, Fault> {
-    let mut nodes: Vec<Node> = Vec::new();
-    for range in Vec::<Vec<Value>>::from_redis_value(slots.clone()).map_err(RedisError::from)? {
-        let Some(primary) = range.into_iter().nth(2) else { continue };
-        let primary = Vec::<Value>::from_redis_value(primary).map_err(RedisError::from)?;
-        let [host, port, ..] = primary.as_slice() else { continue };
-        let host = String::from_redis_value(host.clone()).map_err(RedisError::from)?;
-        let port = u16::from_redis_value(port.clone()).map_err(RedisError::from)?;
-        let node = Node { host, port };
-        if !nodes.contains(&node) {
-            nodes.push(node);
-        }
-    }
-    nodes.iter().map(|node| client(address(node, config), config)).collect()
+    let nodes: BTreeSet<Node> = shards(slots)?.into_iter().map(|(_, node)| node).collect();
+    nodes.iter().map(|node| to(node, config)).collect()
+}
+
+/// A way to one server by its address.
+pub(super) fn to(node: &Node, config: &Config) -> Result<Client, Fault> {
+    client(address(node, config), config)
 }
 
 async fn bounded<T>(within: Duration, work: impl Future<Output = Result<T, RedisError>>) -> Result<T, Fault> {

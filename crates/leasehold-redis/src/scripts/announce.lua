@@ -1,6 +1,8 @@
 -- Enters a candidacy, or refreshes it at its place.
 --
--- KEYS: roster. ARGV: id, ttl in ms, priority, replica.
+-- KEYS: roster, and when each of its candidacies ends. ARGV: id, ttl in ms, priority, replica.
+
+local SWEEP = 256 -- so many of the dead go with each call, so that no call takes long
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -12,15 +14,16 @@ if old then
   if tonumber(till) > now then joined = place end
 end
 local till = string.format('%.0f', now + ARGV[2])
+-- First: a candidacy whose end nobody knows would stay as long as others keep the roster.
+redis.call('ZADD', KEYS[2], till, ARGV[1])
 redis.call('HSET', KEYS[1], ARGV[1],
   'until=' .. till .. ' joined=' .. joined .. ' priority=' .. ARGV[3] .. ' replica=' .. ARGV[4])
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-if not old then
-  -- Whoever comes sweeps a little, so that those who went without a word do not pile up.
-  local some = redis.call('HSCAN', KEYS[1], '0', 'COUNT', 16)[2]
-  for i = 1, #some, 2 do
-    local over = string.match(some[i + 1], '^until=(%d+) ')
-    if over and tonumber(over) <= now then redis.call('HDEL', KEYS[1], some[i]) end
-  end
+local dead = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now), 'LIMIT', 0, SWEEP)
+if #dead > 0 then
+  redis.call('HDEL', KEYS[1], unpack(dead))
+  redis.call('ZREM', KEYS[2], unpack(dead))
+end
+for i = 1, 2 do
+  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
 end
 return {'announced'}

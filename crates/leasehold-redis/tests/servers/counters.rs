@@ -175,6 +175,16 @@ async fn a_gate_never_takes_a_lower_fence_after_the_counter_was_lost() {
     }
     assert_eq!(store.admit(&resource, &lease("job"), fences[2]).await, Admit::Accepted);
     server.cli(&["DEL", "leasehold:{job}:fence"]);
+    // What was accepted is accepted again, what is below it is stale, and of what is above it nobody knows anything.
+    assert_eq!(store.admit(&resource, &lease("job"), fences[2]).await, Admit::Accepted);
+    let answer = store.admit(&resource, &lease("job"), fences[1]).await;
+    assert!(matches!(&answer, Admit::Stale(stale) if stale.highest == fences[2]), "{answer:?}");
+    let above = Fence::new(fences[2].get() + 1).unwrap();
+    let answer = store.admit(&resource, &lease("job"), above).await;
+    let Admit::Refused(error) = &answer else { panic!("{answer:?}") };
+    let never =
+        StoreErrorKind::NeverIssued { fence: above, highest: Some(fences[2]), resource: resource.clone() };
+    assert_eq!(*error.kind(), never);
     // Nobody remembers: the new term's fence is one that the gate has passed already, so it is stale and says so.
     let forgotten = win(&store, "job").await;
     let answer = store.admit(&resource, &lease("job"), forgotten.claim.fence).await;
@@ -185,4 +195,24 @@ async fn a_gate_never_takes_a_lower_fence_after_the_counter_was_lost() {
     let healed = won(store.acquire(&knowing(stale.highest)).await);
     assert_eq!(store.admit(&resource, &lease("job"), healed.claim.fence).await, Admit::Accepted);
     assert!(matches!(store.admit(&resource, &lease("job"), fences[2]).await, Admit::Stale(_)));
+}
+
+/// A holder whose lease lives is no stranger, though the counter was lost or set back.
+#[tokio::test]
+async fn a_gate_knows_the_fence_of_a_claim_that_lives() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    let resource = ResourceName::new("disk").unwrap();
+    let mut claim = win(&store, "job").await.claim;
+    for damage in [
+        &["DEL", "leasehold:{job}:fence"][..],
+        &["HSET", "leasehold:{job}:fence", "counter", "1"],
+        &["HDEL", "leasehold:{job}:fence", "counter"],
+    ] {
+        crate::common::let_go(&store, &claim).await;
+        claim = win(&store, "job").await.claim;
+        server.cli(damage);
+        assert_eq!(store.admit(&resource, &lease("job"), claim.fence).await, Admit::Accepted, "{damage:?}");
+        assert_eq!(server.cli(&["GET", "leasehold:{job}:gate:disk"]).text(), claim.fence.to_string());
+    }
 }

@@ -7,7 +7,7 @@ use leasehold_testkit::redis::{Cluster, Redis, Sentinels};
 
 /// As `docs/semantics/redis.md` gives it.
 const ACL: &str = "resetkeys ~leasehold:* resetchannels &leasehold:* -@all +eval +evalsha +get +set +pttl +pexpire \
-                   +hget +hset +hmget +hdel +hgetall +hscan +del +rpush +lrange +ltrim +publish +subscribe +unsubscribe \
+                   +hget +hset +hmget +hdel +hgetall +zadd +zrangebyscore +zrem +del +rpush +lrange +ltrim +publish +subscribe +unsubscribe \
                    +psubscribe +punsubscribe +pubsub|numsub +time +scan +ping +wait +select +hello +client|setname";
 
 #[tokio::test]

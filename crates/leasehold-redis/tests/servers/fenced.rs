@@ -3,7 +3,10 @@
 use crate::common::keys;
 use leasehold_core::{Fence, Stale};
 use leasehold_redis::{Fenced, FencedError, FencedScript};
-use leasehold_testkit::redis::{Cluster, Redis, RedisServer};
+use leasehold_testkit::{
+    faults::Proxy,
+    redis::{Cluster, Flavour, Redis, RedisServer},
+};
 use redis::{Value, aio::MultiplexedConnection};
 use std::time::Duration;
 
@@ -77,7 +80,10 @@ async fn a_script_of_ones_own_sees_its_own_keys_and_arguments() {
     // One that fails has raised the mark: no older write may follow what it may have written.
     let fails =
         FencedScript::new("redis.call('SET', KEYS[1], 'half'); return redis.call('LPUSH', KEYS[1], 'x')");
-    assert!(matches!(data.run(fence(4), &fails, &["{d}:t"], &none).await, Err(FencedError::Redis(_))));
+    assert!(matches!(
+        data.run(fence(4), &fails, &["{d}:t"], &none).await,
+        Err(FencedError::WrongType { .. })
+    ));
     assert_eq!(server.cli(&["GET", "{d}:fence"]).text(), "4");
 }
 
@@ -138,7 +144,7 @@ async fn a_mark_survives_a_restart_and_a_full_server_refuses_the_whole() {
     let data = fenced(&server).await;
     assert_eq!(stale(&data.set(fence(6), "{d}:s", "y").await.unwrap_err()).highest, fence(7));
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
-    assert!(matches!(data.set(fence(8), "{d}:s", "y").await, Err(FencedError::Redis(_))));
+    assert!(matches!(data.set(fence(8), "{d}:s", "y").await, Err(FencedError::Full { .. })));
     assert_eq!(
         (server.cli(&["GET", "{d}:fence"]).text(), server.cli(&["GET", "{d}:s"]).text()),
         ("7".into(), "x".into())
@@ -154,4 +160,84 @@ async fn in_a_cluster_mark_and_data_share_a_slot_or_the_error_says_how() {
     data.set(fence(1), "{d}:s", "x").await.unwrap();
     let error = data.set(fence(1), "elsewhere", "x").await.unwrap_err();
     assert!(error.to_string().contains("one hash tag"), "{error}");
+}
+
+/// Every version of the servers has its own words for what a script may not do.
+#[tokio::test]
+async fn each_reason_for_a_refusal_is_told_by_its_name_on_every_version() {
+    let none: [&str; 0] = [];
+    for flavour in Flavour::ALL {
+        let server = Redis::new().flavour(flavour).start().await.unwrap();
+        let data = fenced(&server).await;
+        data.set(fence(1), "{d}:s", "x").await.unwrap();
+        let named = |error: FencedError| match error {
+            FencedError::WrongType { .. } => "wrong type",
+            FencedError::Denied { .. } => "denied",
+            FencedError::Full { .. } => "full",
+            FencedError::NotWriting { .. } => "not writing",
+            FencedError::Script { .. } => "script",
+            FencedError::Damaged { .. } => "damaged",
+            other => panic!("{flavour:?}: {other}"),
+        };
+        // The user's key, and ours.
+        assert_eq!(named(data.list_push(fence(1), "{d}:s", "x").await.unwrap_err()), "wrong type");
+        server.cli(&["LPUSH", "{e}:fence", "x"]);
+        let client = redis::Client::open(server.url()).unwrap();
+        let other = Fenced::new(client.get_multiplexed_async_connection().await.unwrap(), "{e}:fence");
+        assert_eq!(named(other.set(fence(1), "{e}:s", "x").await.unwrap_err()), "damaged");
+        // Rights to commands and to keys, of the mark and of the data. A new fence is one that must be kept.
+        for (at, missing) in ["-get", "-set", "-evalsha", "-hset"].into_iter().enumerate() {
+            server.cli(&["ACL", "SETUSER", "default", missing]);
+            let denied = data.hash_set(fence(2 + at as u64), "{d}:h", "field", "x").await.unwrap_err();
+            assert_eq!(named(denied), "denied", "{flavour:?} {missing}");
+            server.cli(&["ACL", "SETUSER", "default", "+@all"]);
+            assert_eq!(server.cli(&["EXISTS", "{d}:h"]).number(), Some(0), "{flavour:?} {missing}");
+        }
+        for keys in ["~{d}:fence", "~{d}:s"] {
+            server.cli(&["ACL", "SETUSER", "default", "resetkeys", keys]);
+            assert_eq!(named(data.set(fence(9), "{d}:s", "x").await.unwrap_err()), "denied", "{keys}");
+            server.cli(&["ACL", "SETUSER", "default", "~*"]);
+        }
+        // What the user's own script does wrong.
+        for body in [
+            "error('mine')",
+            "return redis.error_reply('MINE mine')",
+            "return nil + 1",
+            "return redis.call('NOSUCH')",
+            "no lua",
+        ] {
+            let error = data.run(fence(9), &FencedScript::new(body), &none, &none).await.unwrap_err();
+            assert!(body != "error('mine')" || error.to_string().contains("mine"), "{error}");
+            assert_eq!(named(error), "script", "{flavour:?} {body}");
+        }
+        server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+        assert_eq!(named(data.set(fence(10), "{d}:s", "y").await.unwrap_err()), "not writing");
+        server.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+        // With a new fence the mark is refused, with the one of before the write.
+        server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+        for number in [10, 9] {
+            assert_eq!(named(data.set(fence(number), "{d}:s", "y").await.unwrap_err()), "full");
+        }
+        server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+        server.cli(&["REPLICAOF", "127.0.0.1", "1"]);
+        assert_eq!(named(data.set(fence(10), "{d}:s", "y").await.unwrap_err()), "not writing");
+        server.cli(&["REPLICAOF", "NO", "ONE"]);
+        assert_eq!(server.cli(&["GET", "{d}:s"]).text(), "x", "{flavour:?}: nothing was written");
+    }
+}
+
+/// I7: whatever the answer would have been, nobody knows it.
+#[tokio::test]
+async fn a_write_whose_answer_was_lost_is_unknown_and_may_be_made_again() {
+    let server = Redis::new().start().await.unwrap();
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let client = redis::Client::open(format!("redis://{}", proxy.addr())).unwrap();
+    let data = Fenced::new(client.get_multiplexed_async_connection().await.unwrap(), "{d}:fence");
+    data.list_push(fence(1), "{d}:l", "one").await.unwrap();
+    proxy.lose_reply(1);
+    let error = data.list_push(fence(1), "{d}:l", "two").await.unwrap_err();
+    assert!(matches!(error, FencedError::Unknown(_)), "{error}");
+    assert_eq!(server.cli(&["LRANGE", "{d}:l", "0", "-1"]).text(), "one\ntwo", "it was made, here");
+    let again = Fenced::new(client.get_multiplexed_async_connection().await.unwrap(), "{d}:fence");
+    again.list_push(fence(1), "{d}:l", "three").await.unwrap();
 }

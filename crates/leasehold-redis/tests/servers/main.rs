@@ -5,10 +5,13 @@
 mod common;
 mod counters;
 mod deployments;
+mod doctor;
 mod fenced;
+mod gates;
 mod hearing;
 mod leases;
 mod limits;
 mod partial;
+mod rosters;
 mod trouble;
 mod wire;

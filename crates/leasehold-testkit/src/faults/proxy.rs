@@ -112,13 +112,25 @@ impl Proxy {
     /// The `k`th command from now, over all connections, reaches the server; right then its connection is reset, so that
     /// nobody can tell whether it was carried out. `k` counts from 1.
     pub fn cut_after_command(&self, k: u64) {
-        self.lie_in_wait(Ambush { left: k, lose_reply: false });
+        self.cut_after(k, "");
+    }
+
+    /// As [`Proxy::cut_after_command`], for the `k`th command that holds these bytes anywhere, in letters of either case:
+    /// the name of a command, or a key. The proxy must know where a command ends.
+    pub fn cut_after(&self, k: u64, word: &str) {
+        self.lie_in_wait(Ambush { left: k, lose_reply: false, word: word.into() });
     }
 
     /// The `k`th command from now, over all connections, is carried out: its reply comes back to the proxy and is
     /// swallowed, and the connection is reset. `k` counts from 1.
     pub fn lose_reply(&self, k: u64) {
-        self.lie_in_wait(Ambush { left: k, lose_reply: true });
+        self.lose_reply_to(k, "");
+    }
+
+    /// As [`Proxy::lose_reply`], for the `k`th command that holds these bytes anywhere, in letters of either case. Replies
+    /// to earlier commands of that connection that are not back yet are lost with it.
+    pub fn lose_reply_to(&self, k: u64, word: &str) {
+        self.lie_in_wait(Ambush { left: k, lose_reply: true, word: word.into() });
     }
 
     /// Ends all faults. What was held is delivered; what was swallowed is gone.

@@ -2,10 +2,7 @@
 
 use super::{Redis, RedisServer};
 use crate::server::StartError;
-use std::{
-    net::{Ipv4Addr, TcpListener},
-    time::Duration,
-};
+use std::time::Duration;
 
 /// How many slots a Cluster has.
 const SLOTS: u16 = 16_384;
@@ -27,24 +24,16 @@ impl Cluster {
     /// If the nodes do not find each other within half a minute.
     pub async fn start() -> Result<Self, StartError> {
         let mut nodes = Vec::new();
-        let mut buses = Vec::new();
         for _ in 0..3 {
-            // The usual bus port is ten thousand above the other, which may be above the highest there is.
-            let bus = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            let node = Redis::new()
-                .config("cluster-enabled", "yes")
-                .config("cluster-node-timeout", "1000")
-                .config("cluster-require-full-coverage", "no")
-                .config("cluster-port", &bus.to_string());
-            nodes.push(node.start().await?);
-            buses.push(bus);
+            nodes.push(Redis::new().cluster_node().start().await?);
         }
+        let bus = nodes[0].bus().unwrap_or_default().to_string();
         for (at, node) in nodes.iter().enumerate() {
             let epoch = (at + 1).to_string();
             node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
             let (first, last) = Self::range(at);
             node.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
-            let (addr, bus) = (nodes[0].addr(), buses[0].to_string());
+            let addr = nodes[0].addr();
             node.cli(&["CLUSTER", "MEET", &addr.ip().to_string(), &addr.port().to_string(), &bus]);
         }
         let cluster = Self { nodes };

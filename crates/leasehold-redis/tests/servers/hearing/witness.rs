@@ -226,17 +226,63 @@ async fn a_witness_that_one_node_of_a_cluster_cut_off_comes_back_there_by_itself
     let cluster = Cluster::start().await.unwrap();
     let store = open(&cluster.url()).await;
     let claims = hold(&store, &jobs(12)).await;
-    for node in &cluster.nodes {
-        let before = ears(node);
-        node.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    for at in 0..3 {
+        let all = || cluster.nodes.iter().map(ears).collect::<Vec<_>>();
+        let before = all();
+        cluster.nodes[at].cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         eventually("it is seen again", async || {
-            ears(node) != before && cluster.nodes.iter().all(|node| seen_by(node) == 1)
+            all()[at] != before[at] && cluster.nodes.iter().all(|node| seen_by(node) == 1)
         })
         .await;
+        let after = all();
+        assert!((0..3).all(|other| other == at || after[other] == before[other]), "each for itself");
     }
     for claim in &claims {
         assert!(matches!(renew(&store, claim).await, Renew::Renewed { .. }));
     }
+}
+
+/// A claim's witness is looked at by the primary that has the claim's slot, and by no other.
+#[tokio::test]
+async fn a_primary_that_is_down_costs_no_other_lease_its_witness() {
+    let mut cluster = Cluster::start().await.unwrap();
+    cluster.nodes[2].kill().await;
+    let alive = cluster.nodes.iter().take(2).map(|node| node.addr().to_string()).collect::<Vec<_>>();
+    let address = format!("redis+cluster://{}", alive.join(","));
+    let (holder, waiter) = (open(&address).await, open(&address).await);
+    let home = |name: &String| cluster.owner(cluster.slot(&format!("leasehold:{{{name}}}:claim")));
+    let (down, up): (Vec<_>, Vec<_>) = jobs(12).into_iter().partition(|name| home(name) == 2);
+    assert!(!down.is_empty() && up.len() > 4);
+    let mut claims = Vec::new();
+    for name in &up {
+        // The first witness of the process, made while a primary is away.
+        let mut granted = None;
+        eventually("a grant", async || {
+            if let Acquire::Granted(new) = holder.acquire(&witnessed(name)).await {
+                granted = Some(new);
+            }
+            granted.is_some()
+        })
+        .await;
+        claims.push(granted.unwrap().claim);
+        assert!(matches!(waiter.acquire(&bid(name, "waiter")).await, Acquire::Held(_)), "{name}");
+    }
+    for claim in &claims {
+        assert!(matches!(renew(&holder, claim).await, Renew::Renewed { .. }), "{claim:?}");
+    }
+    let refused = holder.acquire(&witnessed(&down[0])).await;
+    assert!(
+        matches!(refused, Acquire::Refused(_)),
+        "where nobody would see it, no claim is made: {refused:?}"
+    );
+    // Back again, and seen there by itself.
+    cluster.nodes[2].restart().await.unwrap();
+    eventually("it is seen there, too", async || seen_by(&cluster.nodes[2]) == 1).await;
+    eventually("it is granted", async || {
+        matches!(holder.acquire(&witnessed(&down[0])).await, Acquire::Granted(_))
+    })
+    .await;
+    assert!(matches!(waiter.acquire(&bid(&down[0], "waiter")).await, Acquire::Held(_)));
 }
 
 /// A primary that was not there when the witness was connected, and that a lease moves to.
@@ -245,16 +291,10 @@ async fn a_primary_that_joins_a_cluster_sees_the_witness_soon() {
     let mut cluster = Cluster::start().await.unwrap();
     let store = open(&cluster.url()).await;
     let claim = hold(&store, &jobs(1)).await.remove(0);
-    let bus = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let joining = Redis::new().config("cluster-enabled", "yes").config("cluster-port", &bus.to_string());
-    let joining = joining.config("cluster-node-timeout", "1000");
-    cluster.nodes.push(joining.start().await.unwrap());
-    let known = cluster.nodes[0].cli(&["CLUSTER", "NODES"]).text();
-    let myself = known.lines().find(|line| line.contains("myself")).unwrap();
-    let (_, other_bus) = myself.split(' ').nth(1).unwrap().split_once('@').unwrap();
+    cluster.nodes.push(Redis::new().cluster_node().start().await.unwrap());
+    let other_bus = cluster.nodes[0].bus().unwrap().to_string();
     let (ip, port) = (cluster.nodes[0].addr().ip().to_string(), cluster.nodes[0].addr().port().to_string());
-    let other_bus = other_bus.split(',').next().unwrap();
-    cluster.nodes[3].cli(&["CLUSTER", "MEET", &ip, &port, other_bus]);
+    cluster.nodes[3].cli(&["CLUSTER", "MEET", &ip, &port, &other_bus]);
     eventually("all know each other", async || {
         let info = |node: &RedisServer| node.cli(&["CLUSTER", "INFO"]).text();
         let serves = |info: &str| info.contains("cluster_known_nodes:4") && info.contains("cluster_state:ok");

@@ -148,7 +148,7 @@ impl Pump<'_> {
     ) -> io::Result<Option<End>> {
         while let Some(len) = self.shared.framing.first(pending) {
             let command: Vec<u8> = pending.drain(..len).collect();
-            let ambushed = self.count_command();
+            let ambushed = self.count(&command);
             if ambushed == Some(true) {
                 // Before the command is sent: its reply may come back at once.
                 self.losing_reply.store(true, Ordering::SeqCst);
@@ -165,10 +165,10 @@ impl Pump<'_> {
     }
 
     /// `Some` if this is the command that an ambush waited for, and whether its reply is to be lost.
-    fn count_command(&self) -> Option<bool> {
+    fn count(&self, command: &[u8]) -> Option<bool> {
         Counts::add(&self.shared.counts.commands, 1);
         let mut ambush = self.shared.ambush.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = ambush.as_mut()?;
+        let waiting = ambush.as_mut().filter(|waiting| waiting.waits_for(command))?;
         waiting.left = waiting.left.saturating_sub(1);
         if waiting.left > 0 {
             return None;

@@ -75,10 +75,19 @@ impl Orders {
 }
 
 /// Breaks the connection of a command to come.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Ambush {
     pub(super) left: u64,
     pub(super) lose_reply: bool,
+    /// What the command holds; any one if it is empty.
+    pub(super) word: Vec<u8>,
+}
+
+impl Ambush {
+    pub(super) fn waits_for(&self, command: &[u8]) -> bool {
+        self.word.is_empty()
+            || command.windows(self.word.len()).any(|part| part.eq_ignore_ascii_case(&self.word))
+    }
 }
 
 #[derive(Debug, Default)]
