@@ -38,14 +38,15 @@ pub(crate) enum ClerkMsg {
     Renew { renewal: Renewal, within: Duration, done: Reply<Renew> },
     /// Send the renewals that gathered.
     Flush,
-    /// End a claim. The caller has joined its worker (I6).
-    Release { claim: Claim, parting: Parting, within: Duration, done: Reply<Release> },
+    /// End a claim. The caller has joined its worker (I6). Answered within `within`; what is not confirmed by then is
+    /// repeated in the background for as long as the claim may live, at most `lives` from now.
+    Release { claim: Claim, parting: Parting, within: Duration, lives: Duration, done: Reply<Release> },
     /// Read a record.
     Look { name: LeaseName, within: Duration, done: Reply<Result<LeaseRecord, StoreError>> },
     /// A task ended.
     TaskEnded,
     /// Take no more, and say when the last call has ended. What is being undone is looked for a last time, no sooner than
-    /// 250 ms after it was given up.
+    /// 250 ms after it was given up; what is being released in the background is asked for once more.
     Close { done: Reply<()> },
 }
 
@@ -87,7 +88,9 @@ impl Actor for Clerk {
                 }
             }
             ClerkMsg::Flush => desk.flush(),
-            ClerkMsg::Release { claim, parting, within, done } => desk.release(claim, parting, within, done),
+            ClerkMsg::Release { claim, parting, within, lives, done } => {
+                desk.release(claim, parting, within, lives, done);
+            }
             ClerkMsg::Look { name, within, done } => desk.look(name, within, done),
             ClerkMsg::TaskEnded => desk.task_ended(),
             ClerkMsg::Close { done } => desk.close(done),

@@ -121,7 +121,11 @@ pub(crate) fn observer_panicked(event: &Event) {
 }
 
 pub(crate) fn release_failed(claim: &Claim, error: &dyn fmt::Display) {
-    warn!(lease = %claim.name, fence = claim.fence.get(), %error, "the release was not confirmed; at the latest the lease expires");
+    warn!(lease = %claim.name, fence = claim.fence.get(), %error, "the release was not confirmed; it is repeated until the lease expires");
+}
+
+pub(crate) fn released_late(claim: &Claim) {
+    info!(lease = %claim.name, fence = claim.fence.get(), "the release that was not confirmed is, or the lease had ended");
 }
 
 pub(crate) fn note_dropped(claim: &Claim, error: &dyn fmt::Display) {

@@ -15,7 +15,7 @@ use leasehold_core::{
 };
 use ractor::ActorRef;
 use std::{collections::HashMap, sync::Arc, time::Duration};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 use tracing::Instrument;
 
 /// How many renewals go in one call.
@@ -186,9 +186,11 @@ impl Desk {
         claim: Claim,
         mut parting: Parting,
         within: Duration,
+        lives: Duration,
         done: Reply<Release>,
     ) {
-        let store = self.store.clone();
+        let (store, closing) = (self.store.clone(), self.hurry.subscribe());
+        let until = Instant::now() + lives;
         let span = self.traces.release(&claim, &parting.trace);
         let own = self.traces.of(&span);
         if own.traceparent().is_some() {
@@ -207,7 +209,11 @@ impl Desk {
                         Release::Unknown(_) => "unknown",
                     },
                 );
+                let open = matches!(&answer, Release::Unknown(_) | Release::Refused(_));
                 done.send(answer);
+                if open {
+                    settle::insist(&*store, &claim, &parting, until, closing).await;
+                }
             }
             .instrument(span),
         );

@@ -124,6 +124,37 @@ pub(super) async fn release(
     }
 }
 
+/// Repeats a release that was not confirmed, until it is, or the claim has expired, or one last time when the clerk is to
+/// close: nobody else waits for the ttl because the store could not listen for a while.
+pub(super) async fn insist(
+    store: &dyn Store,
+    claim: &Claim,
+    parting: &Parting,
+    until: Instant,
+    mut closing: watch::Receiver<bool>,
+) {
+    let mut backoff = backoff(claim.attempt);
+    loop {
+        let last = *closing.borrow();
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        let patience = left.min(if last { LAST_SEARCH } else { QUESTION });
+        match bounded(patience, || store.release(claim, parting)).await {
+            Ok(Release::Released | Release::NotHolder(_)) => return telemetry::released_late(claim),
+            // Not with this program: asking again is no help.
+            Ok(Release::Refused(error)) if error.retry() == Retry::Never => return,
+            _ if last => return,
+            _ => {}
+        }
+        tokio::select! {
+            () = sleep_until((Instant::now() + backoff.next_delay()).min(until)) => {}
+            _ = closing.wait_for(|closing| *closing) => {}
+        }
+    }
+}
+
 /// Whether a claim that is over was ended by our own release, whose answer was lost. With somebody else on it already
 /// the record's predecessor tells; where it tells no more, the end of the claim is certain and its cause is not.
 async fn ended_by_us(

@@ -1,7 +1,7 @@
 //! Outcomes that nobody knows: lost answers, dropped futures, timeouts at the moment of success.
 
 use super::stage::{MS, SECOND, Stage, TTL, leads, until};
-use leasehold::{Node, Release, Stopped, Term};
+use leasehold::{Node, Release, Stopped, StoreErrorKind, Term};
 use leasehold_core::Verb;
 use leasehold_testkit::{Fault, Stepper};
 use std::{
@@ -89,6 +89,62 @@ async fn a_release_whose_reply_was_lost_is_repeated_and_no_loss() {
             assert_eq!((held.lost, held.release), (None, Some(Release::Released)), "{way:?}, rival {rival}");
             rivals.await.unwrap();
         }
+    }
+}
+
+/// B40: whoever let go is told that the store does not know of it yet, and it is told to the store when that listens again,
+/// long before the lease would have expired.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_the_store_did_not_take_is_repeated_in_the_background_until_the_lease_expires() {
+    let minute = 60 * SECOND;
+    for fault in [
+        Fault::LoseRequest,
+        Fault::Hang,
+        Fault::Error(StoreErrorKind::NotWriting("NOREPLICAS".into())),
+        Fault::Error(StoreErrorKind::Unreachable),
+    ] {
+        let stage = Stage::new();
+        let (a, b) = (stage.node("a").await, stage.sound("b").await);
+        stage.faults.always(Verb::Release, fault.clone());
+        let held = a.lease("l").ttl(minute).hold(|_| async {}).await.unwrap();
+        let told = held.release.unwrap();
+        assert!(matches!(told, Release::Unknown(_) | Release::Refused(_)), "{fault:?}: {told:?}");
+        let let_go = Instant::now();
+        let renewals = stage.faults.count(Verb::Renew);
+        sleep(minute / 2).await;
+        assert_eq!(stage.holder("l").await.as_deref(), Some("a"), "{fault:?}");
+        let asked = stage.faults.count(Verb::Release);
+        assert!((5..100).contains(&asked), "{fault:?}: asked {asked} times");
+        stage.faults.heal();
+        assert!(b.lease("l").hold(|_| async {}).await.unwrap().lost.is_none());
+        assert!(let_go.elapsed() < minute / 2 + 3 * SECOND, "{fault:?}: {:?}", let_go.elapsed());
+        assert_eq!(stage.faults.count(Verb::Renew), renewals, "{fault:?}");
+        // Nothing is asked for once it is settled.
+        let asked = stage.faults.count(Verb::Release);
+        sleep(minute).await;
+        assert_eq!(stage.faults.count(Verb::Release), asked, "{fault:?}");
+    }
+}
+
+/// A store that never listens is not asked for longer than the lease lives, and holds up nobody who wants to leave.
+#[tokio::test(start_paused = true)]
+async fn a_release_is_repeated_no_longer_than_the_lease_lives_and_ends_with_its_node() {
+    for leaves in [false, true] {
+        let stage = Stage::new();
+        let a = stage.node("a").await;
+        stage.faults.always(Verb::Release, Fault::Hang);
+        let held = a.lease("l").ttl(30 * SECOND).hold(|_| async {}).await.unwrap();
+        assert!(matches!(held.release, Some(Release::Unknown(_))), "{:?}", held.release);
+        if leaves {
+            let begun = Instant::now();
+            assert_eq!(a.shutdown(20 * SECOND).await, Stopped::Unconfirmed);
+            assert!(begun.elapsed() < 3 * SECOND, "{:?}", begun.elapsed());
+        } else {
+            sleep(26 * SECOND).await;
+        }
+        let asked = stage.faults.count(Verb::Release);
+        sleep(60 * SECOND).await;
+        assert_eq!(stage.faults.count(Verb::Release), asked, "leaves {leaves}");
     }
 }
 

@@ -34,6 +34,7 @@ impl Book {
             claim: self.claim().clone(),
             parting,
             within: self.settings.release_within,
+            lives: self.settings.timing.ttl(),
             done: Reply::new(move |answer| drop(me.cast(HolderMsg::Released(answer)))),
         };
         if self.ctx.clerk.cast(message).is_err() {
