@@ -162,7 +162,7 @@ impl Config {
 
     /// How often the server is asked whether the witnesses of watched holders are still connected, 1 ms to
     /// [`MAX_PATIENCE`]. Default 10 ms: one small request for all of them, and none while no lease that is watched is
-    /// held under a witness.
+    /// held under a witness. Processes that watch the same lease share the asking: each of many asks more seldom.
     ///
     /// # Errors
     /// [`StoreErrorKind::Config`] out of that range.

@@ -5,6 +5,7 @@
 //!                       ├─ ear      the connection and its subscriptions
 //!                       ├─ watches  who watches what, and what was shown
 //!                       ├─ inboxes  whose letters
+//!                       ├─ poll     how often the witnesses of others are asked for
 //!                       └─ retry    when to try again what failed
 //! ```
 //!
@@ -14,6 +15,7 @@
 mod attend;
 mod ear;
 mod inboxes;
+mod poll;
 mod retry;
 mod watches;
 

@@ -64,6 +64,16 @@ pub(crate) async fn seen(link: &Link, names: &[LeaseName]) -> Vec<Result<Seen, F
     names.iter().zip(values).map(one).collect()
 }
 
+/// Looks whether the holders of these leases have crashed, and tells all who watch if so: one process that noticed it is
+/// enough. Whoever may not publish tells nobody.
+pub(crate) async fn tell_crashes(link: &Link, names: &[LeaseName]) {
+    let telling = |name: &LeaseName| call(link.keys(), name).arg(link.keys().events(name));
+    let calls: Vec<Call> = names.iter().map(telling).collect();
+    for failure in link.calls(&calls).await.into_iter().filter_map(Result::err) {
+        tracing::debug!(error = %failure.fault, "a crash was not told to others");
+    }
+}
+
 /// One lease.
 pub(crate) async fn one(link: &Link, name: &LeaseName) -> Result<LeaseRecord, Failure> {
     let value = link.call(&call(link.keys(), name)).await?;

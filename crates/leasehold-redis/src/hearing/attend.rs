@@ -7,12 +7,14 @@ use super::{
     Order,
     ear::{Ear, Subscriptions, is_end},
     inboxes::Inboxes,
+    poll::Poll,
     retry::{Retry, until},
     watches::Watches,
 };
 use crate::{
     error::{Failure, Fault},
     link::Link,
+    look,
     witness::{self, Presence, Seen, Witness},
 };
 use leasehold_core::{StoreErrorKind, Verb};
@@ -27,6 +29,8 @@ use tokio::{
 const PULSE: Duration = Duration::from_secs(1);
 /// How many orders are carried out together: they share their subscription and their reading.
 const ORDERS: usize = 1_024;
+/// Of how many leases the watchers are counted.
+const CROWD: usize = 1_000;
 
 struct Attendant {
     link: Link,
@@ -39,6 +43,7 @@ struct Attendant {
     watches: Watches,
     inboxes: Inboxes,
     witness: Witness,
+    poll: Poll,
     retry: Retry,
 }
 
@@ -53,8 +58,7 @@ struct Settled {
 pub(super) async fn attend(link: Link, presence: Arc<Presence>, mut orders: UnboundedReceiver<Order>) {
     let mut pulse = interval(PULSE);
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut poll = interval(link.config().witness_poll);
-    poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let poll = Poll::new(link.config().witness_poll);
     let mut attendant = Attendant {
         link,
         presence,
@@ -64,13 +68,14 @@ pub(super) async fn attend(link: Link, presence: Arc<Presence>, mut orders: Unbo
         watches: Watches::default(),
         inboxes: Inboxes::default(),
         witness: Witness::default(),
+        poll,
         retry: Retry::new(),
     };
     let mut batch = Vec::new();
     loop {
         let is_connected = attendant.ear.is_some() || attendant.witness.is_connected();
         let polls = attendant.ear.is_some() && attendant.strangers().next().is_some();
-        let due = attendant.retry.due();
+        let (due, poll_due) = (attendant.retry.due(), polls.then(|| attendant.poll.due()));
         let Attendant { ear, witness, .. } = &mut attendant;
         tokio::select! {
             taken = orders.recv_many(&mut batch, ORDERS) => match taken {
@@ -81,7 +86,7 @@ pub(super) async fn attend(link: Link, presence: Arc<Presence>, mut orders: Unbo
             () = witness.broken() => attendant.unwitnessed(),
             () = until(due) => drop(attendant.settle().await),
             _ = pulse.tick(), if is_connected => attendant.pulse().await,
-            _ = poll.tick(), if polls => attendant.poll().await,
+            () = until(poll_due) => attendant.poll().await,
         }
     }
 }
@@ -268,6 +273,7 @@ impl Attendant {
             self.lost(failure.fault);
         }
         self.watches.doubt_damaged();
+        self.count_watchers().await;
         if self.settle().await.is_whole() && was_well {
             self.retry.lasted();
         }
@@ -281,13 +287,32 @@ impl Attendant {
     /// Asks whether the holders that are watched still live.
     async fn poll(&mut self) {
         let strangers: Vec<String> = self.strangers().cloned().collect();
-        match witness::silent(&self.link, &strangers).await {
-            Ok(silent) => self.watches.doubt_holders(&silent),
+        let silent = witness::silent(&self.link, &strangers).await;
+        self.poll.asked();
+        match silent {
+            Ok(silent) if silent.is_empty() => return,
+            Ok(silent) => {
+                look::tell_crashes(&self.link, &self.watches.held_by(&silent)).await;
+                self.watches.doubt_holders(&silent);
+            }
             // One node of a Cluster that does not answer hides no crash from the others.
             Err(_) if self.link.is_sharded() => self.watches.doubt_holders(&strangers),
             Err(_) => return,
         }
         drop(self.read().await);
+    }
+
+    /// Finds out with how many others the polls are shared. The lease that fewest watch counts.
+    async fn count_watchers(&mut self) {
+        let held = self.watches.held_by(self.strangers());
+        let channels: Vec<String> =
+            held.iter().take(CROWD).map(|name| self.link.keys().events(name)).collect();
+        if self.ear.is_some()
+            && !channels.is_empty()
+            && let Ok(counts) = witness::hearers(&self.link, &channels).await
+        {
+            self.poll.watched_by(counts.into_values().min().unwrap_or(1));
+        }
     }
 
     /// A renewal was answered that the server does not see the witness. That may have been before it was connected last:

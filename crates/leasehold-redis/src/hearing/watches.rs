@@ -187,6 +187,11 @@ impl Watches {
         self.unread.extend(held.flatten().cloned());
     }
 
+    /// The leases that are held by those who are heard on these channels.
+    pub(super) fn held_by<'a>(&self, channels: impl IntoIterator<Item = &'a String>) -> Vec<LeaseName> {
+        channels.into_iter().filter_map(|channel| self.witnessed.get(channel)).flatten().cloned().collect()
+    }
+
     /// The channels of the holders that are watched.
     pub(super) fn witnesses(&self) -> impl Iterator<Item = &String> {
         self.witnessed.keys()

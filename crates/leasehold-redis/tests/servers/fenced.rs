@@ -226,6 +226,25 @@ async fn each_reason_for_a_refusal_is_told_by_its_name_on_every_version() {
     }
 }
 
+/// As `docs/semantics/redis.md` gives them.
+#[tokio::test]
+async fn a_user_with_the_rights_that_are_named_writes_on_every_version() {
+    for flavour in Flavour::ALL {
+        let server = Redis::new().flavour(flavour).start().await.unwrap();
+        let rights = "on >pw resetkeys ~{d}:* -@all +eval +evalsha +get +set +hset";
+        let set: Vec<&str> = ["ACL", "SETUSER", "writer"].into_iter().chain(rights.split(' ')).collect();
+        server.cli(&set);
+        let client = redis::Client::open(format!("redis://writer:pw@{}", server.addr())).unwrap();
+        let data = Fenced::new(client.get_multiplexed_async_connection().await.unwrap(), "{d}:fence");
+        data.hash_set(fence(2), "{d}:h", "field", "x").await.unwrap();
+        assert_eq!(
+            stale(&data.set(fence(1), "{d}:s", "x").await.unwrap_err()).highest,
+            fence(2),
+            "{flavour:?}"
+        );
+    }
+}
+
 /// I7: whatever the answer would have been, nobody knows it.
 #[tokio::test]
 async fn a_write_whose_answer_was_lost_is_unknown_and_may_be_made_again() {

@@ -3,7 +3,7 @@
 use crate::common::{PATIENCE, eventually, lease, open, win};
 use leasehold_core::{FenceGate, ResourceName};
 use leasehold_testkit::{
-    faults::{Direction, Proxy},
+    faults::{Direction, Framing, Proxy},
     redis::{Redis, RedisServer},
 };
 use std::time::Duration;
@@ -87,4 +87,21 @@ async fn a_door_that_was_shut_by_a_request_whose_answer_was_lost_is_given_back()
     proxy.heal();
     proxy.reset();
     assert!(opened(&server).await > 2_000, "before its time");
+}
+
+/// The request is made again, and finds the door shut: by itself.
+#[tokio::test]
+async fn whoever_shut_the_door_by_a_request_whose_answer_was_lost_goes_through_it() {
+    let server = Redis::new().start().await.unwrap();
+    let proxy = Proxy::framed(server.addr(), Framing::Resp).await.unwrap();
+    let store = open(&format!("redis://{}", proxy.addr())).await;
+    let fence = win(&store, "job").await.claim.fence;
+    proxy.lose_reply_to(1, DOOR);
+    let (disk, job) = (ResourceName::new("disk").unwrap(), lease("job"));
+    let held = timeout(PATIENCE, store.hold_gate(&disk, &job, fence)).await;
+    let guard = held.expect("an answer").expect("its own gate");
+    assert_eq!(proxy.broken(), 1);
+    assert!(shut(&server).is_some());
+    drop(guard);
+    opened(&server).await;
 }

@@ -3,6 +3,7 @@
 mod apart;
 mod lifetime;
 mod lost;
+mod poll;
 mod witness;
 
 use crate::common::{PATIENCE, bid, eventually, lease, let_go, open, win, won};
