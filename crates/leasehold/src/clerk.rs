@@ -46,8 +46,9 @@ pub(crate) enum ClerkMsg {
     /// A task ended.
     TaskEnded,
     /// Take no more, and say when the last call has ended. What is being undone is looked for a last time, no sooner than
-    /// 250 ms after it was given up; what is being released in the background is asked for once more.
-    Close { done: Reply<()> },
+    /// 250 ms after it was given up; what is being released in the background is asked for once more, and the answer is
+    /// whether all of that is settled.
+    Close { done: Reply<bool> },
 }
 
 #[cfg(feature = "cluster")]

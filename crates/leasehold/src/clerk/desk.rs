@@ -14,7 +14,14 @@ use leasehold_core::{
     SharedStore, StoreError, Verb,
 };
 use ractor::ActorRef;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{sync::watch, time::Instant};
 use tracing::Instrument;
 
@@ -30,7 +37,9 @@ pub(crate) struct Desk {
     calls: Calls,
     bids: HashMap<AttemptId, Bidding>,
     due: Vec<Due>,
-    closing: Vec<Reply<()>>,
+    closing: Vec<Reply<bool>>,
+    /// Whether a release was given up before it was confirmed, or had to be.
+    given_up: Arc<AtomicBool>,
     /// Told when the first wants us to close: searches are cut short.
     hurry: watch::Sender<bool>,
 }
@@ -58,6 +67,7 @@ impl Desk {
             bids: HashMap::new(),
             due: Vec::new(),
             closing: Vec::new(),
+            given_up: Arc::default(),
             hurry: watch::Sender::new(false),
         }
     }
@@ -189,7 +199,7 @@ impl Desk {
         lives: Duration,
         done: Reply<Release>,
     ) {
-        let (store, closing) = (self.store.clone(), self.hurry.subscribe());
+        let (store, closing, given_up) = (self.store.clone(), self.hurry.subscribe(), self.given_up.clone());
         let until = Instant::now() + lives;
         let span = self.traces.release(&claim, &parting.trace);
         let own = self.traces.of(&span);
@@ -211,8 +221,8 @@ impl Desk {
                 );
                 let open = matches!(&answer, Release::Unknown(_) | Release::Refused(_));
                 done.send(answer);
-                if open {
-                    settle::insist(&*store, &claim, &parting, until, closing).await;
+                if open && !settle::insist(&*store, &claim, &parting, until, closing).await {
+                    given_up.store(true, Ordering::Relaxed);
                 }
             }
             .instrument(span),
@@ -246,11 +256,12 @@ impl Desk {
 
     fn tidy(&mut self) {
         if self.calls.are_over() && self.bids.is_empty() && self.due.is_empty() {
-            self.closing.drain(..).for_each(|done| done.send(()));
+            let settled = !self.given_up.load(Ordering::Relaxed);
+            self.closing.drain(..).for_each(|done| done.send(settled));
         }
     }
 
-    pub(super) fn close(&mut self, done: Reply<()>) {
+    pub(super) fn close(&mut self, done: Reply<bool>) {
         self.closing.push(done);
         self.hurry.send_replace(true);
         self.tidy();

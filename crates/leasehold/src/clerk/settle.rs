@@ -125,27 +125,30 @@ pub(super) async fn release(
 }
 
 /// Repeats a release that was not confirmed, until it is, or the claim has expired, or one last time when the clerk is to
-/// close: nobody else waits for the ttl because the store could not listen for a while.
+/// close: nobody else waits for the ttl because the store could not listen for a while. Whether the claim is over.
 pub(super) async fn insist(
     store: &dyn Store,
     claim: &Claim,
     parting: &Parting,
     until: Instant,
     mut closing: watch::Receiver<bool>,
-) {
+) -> bool {
     let mut backoff = backoff(claim.attempt);
     loop {
         let last = *closing.borrow();
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return;
+            return true;
         }
         let patience = left.min(if last { LAST_SEARCH } else { QUESTION });
         match bounded(patience, || store.release(claim, parting)).await {
-            Ok(Release::Released | Release::NotHolder(_)) => return telemetry::released_late(claim),
+            Ok(Release::Released | Release::NotHolder(_)) => {
+                telemetry::released_late(claim);
+                return true;
+            }
             // Not with this program: asking again is no help.
-            Ok(Release::Refused(error)) if error.retry() == Retry::Never => return,
-            _ if last => return,
+            Ok(Release::Refused(error)) if error.retry() == Retry::Never => return false,
+            _ if last => return false,
             _ => {}
         }
         tokio::select! {

@@ -43,7 +43,8 @@ const RESERVE: Duration = Duration::from_secs(2);
 pub(super) async fn stop(parts: Parts, within: Duration) -> Stopped {
     let end = Instant::now() + within.min(leasehold_core::timing::MAX_TTL);
     if parts.first {
-        // What was not confirmed long ago has expired; a shutdown that joins another one forgets nothing.
+        // What was not confirmed before has expired, or the clerk knows of it; a shutdown that joins another one forgets
+        // nothing.
         parts.ctx.unconfirmed.store(false, Ordering::SeqCst);
     }
     let quiesce = within - (within / 4).min(RESERVE);
@@ -87,15 +88,14 @@ async fn in_order(parts: &Parts, quiesce: Duration) {
     let Shared { mailroom, watcher, clerk, .. } = &*parts.ctx;
     told(|done| mailroom.cast(MailroomMsg::Close { done }).is_ok()).await;
     told(|done| watcher.cast(WatcherMsg::Close { done }).is_ok()).await;
-    told(|done| clerk.cast(ClerkMsg::Close { done }).is_ok()).await;
+    if told(|done| clerk.cast(ClerkMsg::Close { done }).is_ok()).await == Some(false) {
+        parts.ctx.unconfirmed.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Asks, and waits for the answer; an actor that is gone has nothing left to close.
-async fn told(ask: impl FnOnce(Reply<()>) -> bool) {
+async fn told<T: Send + 'static>(ask: impl FnOnce(Reply<T>) -> bool) -> Option<T> {
     let (answer, answered) = oneshot::channel();
-    if ask(Reply::new(move |()| {
-        let _ = answer.send(());
-    })) {
-        let _ = answered.await;
-    }
+    let asked = ask(Reply::new(move |told| drop(answer.send(told))));
+    if asked { answered.await.ok() } else { None }
 }
