@@ -25,6 +25,17 @@ impl OwnServer {
     /// # Errors
     /// If `redis-server` is not installed, or does not come up.
     pub async fn start() -> Result<Self, BoxError> {
+        // A port that is free now may be taken before the server has it: then another one is tried.
+        for _ in 0..5 {
+            if let Some(server) = Self::launch().await? {
+                return Ok(server);
+            }
+        }
+        Err("redis-server ends at once, or does not come up within 5 s: start it by hand to see why".into())
+    }
+
+    /// A server, or `None` if it did not come up on the port that was picked.
+    async fn launch() -> Result<Option<Self>, BoxError> {
         let dir = tempfile::tempdir()?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let mut command = Command::new("redis-server");
@@ -39,15 +50,16 @@ impl OwnServer {
             _ => error.into(),
         })?;
         for _ in 0..500 {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
-                return Ok(Self { port, _process: process, _dir: dir });
+            let answers = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+            if process.try_wait()?.is_some() {
+                return Ok(None);
             }
-            if let Some(status) = process.try_wait()? {
-                return Err(format!("redis-server ended at once: {status}").into());
+            if answers {
+                return Ok(Some(Self { port, _process: process, _dir: dir }));
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Err("redis-server did not come up within 5 s".into())
+        Ok(None)
     }
 
     /// Its address.
