@@ -33,7 +33,7 @@ use way::Way;
 const PIPELINE: usize = 256;
 
 /// Asks over the present connection, and once more over a new one if the old one had ended: servers close idle connections,
-/// and nobody notices before the next request.
+/// and nobody notices before the next request. The answer, and whether it is to a repetition of what was perhaps done.
 macro_rules! persist {
     ($link:ident, $repeatable:expr, $slot:expr, |$way:ident| $ask:expr) => {{
         let mut tries = Tries::new($repeatable);
@@ -46,7 +46,7 @@ macro_rules! persist {
             let answer = $ask.await;
             flight.land();
             if let Some(answer) = $link.judge(answer, tag, &mut tries) {
-                break answer;
+                break answer.map(|answer| (answer, tries.lost));
             }
         }
     }};
@@ -113,17 +113,22 @@ impl Link {
 
     /// Runs one script. What the server refuses is a failure with nothing done.
     pub(crate) async fn call(&self, call: &Call) -> Result<Value, Failure> {
+        Ok(self.call_told(call).await?.0)
+    }
+
+    /// The same, and whether the script has perhaps run before: a refusal that it answers then says nothing of that.
+    pub(crate) async fn call_told(&self, call: &Call) -> Result<(Value, bool), Failure> {
         let slot = self.is_sharded().then(|| keys::slot(call.first_key()));
         persist!(self, call.is_repeatable(), slot, |way| run(&mut way, call))
     }
 
-    /// Runs one script that changes something and then waits until `wait.replicas` replicas have it: the answer, and how
-    /// many have it. On a connection of its own, for the server lets everything behind it wait as well.
+    /// Runs one script that changes something and then waits until `wait.replicas` replicas have it: the answer, and whether it has
+    /// perhaps run before, and how many have it. On a connection of its own, for the server lets everything behind it wait as well.
     pub(crate) async fn call_then_wait(
         &self,
         call: &Call,
         wait: Wait,
-    ) -> Result<(Value, Result<u64, Fault>), Failure> {
+    ) -> Result<(Value, bool, Result<u64, Fault>), Failure> {
         let mut tries = Tries::new(call.is_repeatable());
         loop {
             let (mut way, idle) =
@@ -131,7 +136,7 @@ impl Link {
             match way.run_then_wait(call, wait).await {
                 Ok((value, replicas)) => {
                     self.shared.patient.put(way);
-                    return Ok((value, replicas.map_err(Fault::from)));
+                    return Ok((value, tries.lost, replicas.map_err(Fault::from)));
                 }
                 Err(error) => {
                     let good = verdict(&error) == Verdict::Keep || way.is_to_a_cluster();
@@ -165,7 +170,7 @@ impl Link {
         let repeatable = calls.iter().all(Call::is_repeatable);
         let sent: Result<_, Failure> = persist!(self, repeatable, None, |way| way.pipeline(calls));
         let values = match sent {
-            Ok(values) => values,
+            Ok((values, _)) => values,
             Err(failure) => return vec![Err(failure); calls.len()],
         };
         let answers = calls.iter().zip(values).map(async |(call, value)| match value {
@@ -190,7 +195,7 @@ impl Link {
 
     /// Runs a command that may be run twice, on the server in charge, or any of a Cluster.
     pub(crate) async fn ask(&self, cmd: &Cmd) -> Result<Value, Failure> {
-        persist!(self, true, None, |way| way.ask(cmd))
+        Ok(persist!(self, true, None, |way| way.ask(cmd))?.0)
     }
 
     /// All keys of a pattern, on every server in charge, in no order, perhaps some twice.
@@ -203,7 +208,7 @@ impl Link {
             }
             return Ok(keys);
         }
-        persist!(self, true, None, |way| way::scan(&mut way, pattern, step))
+        Ok(persist!(self, true, None, |way| way::scan(&mut way, pattern, step))?.0)
     }
 
     /// Asks every server in charge the same; what each says, or why it says nothing, stands for itself. The servers of a

@@ -64,10 +64,11 @@ impl RedisStore {
         let witness = if bid.crash_witness { Some(self.hearing.witness(&bid.name).await?) } else { None };
         let call = acquire::call(self.link.keys(), bid, witness.as_deref());
         let Some(wait) = self.link.config().wait else {
-            return self.answered(bid, self.link.call(&call).await?);
+            let (value, lost) = self.link.call_told(&call).await?;
+            return self.answered(bid, value, lost);
         };
-        let (value, replicas) = self.link.call_then_wait(&call, wait).await?;
-        match (self.answered(bid, value)?, replicas) {
+        let (value, lost, replicas) = self.link.call_then_wait(&call, wait).await?;
+        match (self.answered(bid, value, lost)?, replicas) {
             (Acquire::Granted(granted), Ok(replicas)) if replicas < wait.replicas.into() => {
                 let problem = format!(
                     "{replicas} of {} replicas had the claim within {:?}",
@@ -81,11 +82,15 @@ impl RedisStore {
         }
     }
 
-    fn answered(&self, bid: &Bid, value: Value) -> Result<Acquire, Failure> {
-        acquire::answer(self.link.keys(), bid, value).inspect_err(|failure| {
+    /// `lost`: an earlier request of the same attempt was perhaps carried out.
+    fn answered(&self, bid: &Bid, value: Value, lost: bool) -> Result<Acquire, Failure> {
+        acquire::answer(self.link.keys(), bid, value).map_err(|failure| {
             if failure.is_unwitnessed() {
                 self.hearing.rewitness();
             }
+            // An attempt that is spent holds nothing, whichever of its requests was first.
+            let settled = matches!(failure.fault, Fault::Known(StoreErrorKind::SpentAttempt));
+            failure.or_done(lost && !settled)
         })
     }
 
@@ -98,13 +103,14 @@ impl RedisStore {
     }
 
     async fn released(&self, claim: &Claim, parting: &Parting) -> Result<Release, Failure> {
-        let value = self.link.call(&release::call(self.link.keys(), claim, parting)).await?;
-        release::answer(self.link.keys(), claim, value)
+        let (value, lost) = self.link.call_told(&release::call(self.link.keys(), claim, parting)).await?;
+        release::answer(self.link.keys(), claim, value).map_err(|failure| failure.or_done(lost))
     }
 
     async fn forced(&self, name: &LeaseName, by: &ReplicaId, reason: &str) -> Result<Force, Failure> {
-        let value = self.link.call(&release::force_call(self.link.keys(), name, by, reason)?).await?;
-        release::force_answer(self.link.keys(), name, value)
+        let call = release::force_call(self.link.keys(), name, by, reason)?;
+        let (value, lost) = self.link.call_told(&call).await?;
+        release::force_answer(self.link.keys(), name, value).map_err(|failure| failure.or_done(lost))
     }
 }
 

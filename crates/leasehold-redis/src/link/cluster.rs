@@ -32,7 +32,17 @@ pub(super) async fn ask(connection: &mut ClusterConnection, cmd: &Cmd) -> Result
             _ => break,
         }
     }
-    answer
+    // Of a slot that is at neither end: one more reason to try again, and no fault of the address.
+    answer.map_err(|error| if is_redirection(&error) { on_its_way(&error) } else { error })
+}
+
+fn is_redirection(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask))
+}
+
+fn on_its_way(error: &RedisError) -> RedisError {
+    let said = error.detail().unwrap_or_default();
+    redis::make_extension_error("TRYAGAIN".to_owned(), Some(format!("the slot is on its way: {said}")))
 }
 
 /// Whether a server refused for its place in the Cluster, or was not reached at all.

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test panics by design, in its helpers too")]
 
+mod cluster;
 mod common;
 mod counters;
 mod deployments;
@@ -12,6 +13,7 @@ mod hearing;
 mod leases;
 mod limits;
 mod partial;
+mod repeats;
 mod rosters;
 mod trouble;
 mod wire;

@@ -75,41 +75,6 @@ async fn what_was_perhaps_done_is_never_told_as_refused_for_what_became_of_its_r
     }
 }
 
-/// Nobody waits long enough for a connection to be made; it is made all the same.
-#[tokio::test]
-async fn callers_in_a_hurry_are_connected_again() {
-    let (_server, proxy, _) = behind_a_proxy().await;
-    let store = open(&format!("redis://{}?timeout=10s", proxy.addr())).await;
-    // Two round trips make a connection, one more an answer.
-    proxy.delay(Direction::Both, Duration::from_millis(100));
-    proxy.reset();
-    let before = proxy.connections();
-    eventually("an answer", async || {
-        matches!(timeout(Duration::from_millis(350), store.inspect(&lease("warm"))).await, Ok(Ok(_)))
-    })
-    .await;
-    assert!(proxy.connections() - before < 5, "{}", proxy.connections() - before);
-}
-
-/// A cable that was cut tells nobody, and a caller who does not wait for long enough learns nothing: the silence is noticed
-/// all the same.
-#[tokio::test]
-async fn a_dead_connection_is_noticed_though_every_caller_is_in_a_hurry() {
-    let (_server, proxy, store) = behind_a_proxy().await;
-    proxy.blackhole(Direction::Both);
-    let hurried = async || timeout(Duration::from_millis(50), store.inspect(&lease("warm"))).await;
-    assert!(hurried().await.is_err());
-    let before = proxy.connections();
-    eventually("another connection is tried", async || {
-        hurried().await.ok();
-        proxy.connections() > before
-    })
-    .await;
-    // The old one stays as it is: what it swallowed never comes.
-    proxy.heal();
-    eventually("an answer", async || matches!(hurried().await, Ok(Ok(_)))).await;
-}
-
 #[tokio::test]
 async fn a_request_that_is_swallowed_ends_with_an_unknown_outcome_and_the_way_is_found_again() {
     for direction in [Direction::Up, Direction::Down, Direction::Both] {
