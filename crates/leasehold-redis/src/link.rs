@@ -13,6 +13,7 @@ mod cluster;
 mod patient;
 mod present;
 mod route;
+mod tries;
 mod way;
 
 use crate::{
@@ -22,11 +23,21 @@ use crate::{
     script::Call,
 };
 use futures_util::future::join_all;
+use leasehold_core::StoreErrorKind;
 use patient::Patient;
 use present::{Flight, Present, Tag};
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use route::Route;
-use std::{fmt, ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    ops::RangeInclusive,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tries::Tries;
 use way::Way;
 
 /// How many scripts go to a server in one go.
@@ -65,6 +76,8 @@ struct Shared {
     route: Route,
     present: Present,
     patient: Patient,
+    /// Counts the ears that were opened.
+    ears: AtomicUsize,
 }
 
 /// What one server in charge said to each of several commands.
@@ -87,6 +100,7 @@ impl Link {
             route,
             present: Present::new(seed),
             patient: Patient::default(),
+            ears: AtomicUsize::default(),
         };
         let link = Self { shared: Arc::new(shared) };
         present::way(&link.shared).await?;
@@ -239,10 +253,23 @@ impl Link {
     }
 
     /// A connection of its own for what is heard, to a server in charge; its stream ends when that server or the way to
-    /// it does.
+    /// it does. In a Cluster any primary does, and another one each time.
     pub(crate) async fn ear(&self) -> Result<redis::aio::PubSub, Fault> {
-        let client = self.shared.route.any(&self.shared.config).await?;
-        listen(&client, self.shared.config.connect_timeout).await
+        let config = &self.shared.config;
+        if !self.is_sharded() {
+            return listen(&self.shared.route.primary(config).await?, config.connect_timeout).await;
+        }
+        let mut primaries = self.primaries().await.map_err(|failure| failure.fault)?;
+        let first = self.shared.ears.fetch_add(1, Ordering::Relaxed) % primaries.len().max(1);
+        primaries.rotate_left(first);
+        let mut ear = Err(StoreErrorKind::Unreachable.into());
+        for primary in primaries {
+            ear = listen(&primary, config.connect_timeout).await;
+            if ear.is_ok() {
+                break;
+            }
+        }
+        ear
     }
 
     /// Such a connection to one primary of a Cluster.
@@ -277,41 +304,6 @@ impl Link {
             present::give_up(&self.shared, tag, &error);
         }
         if tries.again(&error) { None } else { Some(Err(tries.told(error.into()))) }
-    }
-}
-
-/// What is known of the earlier tries of one request.
-struct Tries {
-    /// Whether it may be repeated when it was perhaps done.
-    again: bool,
-    /// Whether it was perhaps done.
-    lost: bool,
-    /// How often it was certainly not done.
-    refused: u32,
-}
-
-impl Tries {
-    const fn new(repeatable: bool) -> Self {
-        Self { again: repeatable, lost: false, refused: 0 }
-    }
-
-    /// Whether to try again after a connection that ended.
-    fn again(&mut self, error: &RedisError) -> bool {
-        let again = std::mem::take(&mut self.again) && error.is_connection_dropped();
-        self.lost |= again;
-        again
-    }
-
-    /// Whether to try again after a refusal of a server that is not in charge, when there was time to find the right one.
-    async fn once_more(&mut self) -> bool {
-        self.refused += 1;
-        tokio::time::sleep(Duration::from_millis(10) * self.refused).await;
-        self.refused < 8
-    }
-
-    /// A failure of the last try as one of all.
-    fn told(&self, failure: Failure) -> Failure {
-        failure.or_done(self.lost)
     }
 }
 

@@ -97,6 +97,14 @@ impl Redis {
         self
     }
 
+    /// Encrypted on a port of its own beside the plain one, with certificates that it shares with others.
+    pub(super) fn tls_beside(mut self, port: u16, files: &Certificates) -> Self {
+        for (name, value) in files.lines() {
+            self = self.config(name, &value);
+        }
+        self.config("tls-port", &port.to_string())
+    }
+
     /// A replica of another one.
     #[must_use]
     pub fn replica_of(self, primary: &RedisServer) -> Self {
@@ -160,14 +168,8 @@ impl Redis {
         if self.tls {
             let files = Certificates::in_dir(dir);
             files.make();
-            lines.extend([
-                "port 0".to_owned(),
-                format!("tls-port {port}"),
-                format!("tls-cert-file {}", files.server_cert.display()),
-                format!("tls-key-file {}", files.server_key.display()),
-                format!("tls-ca-cert-file {}", files.ca.display()),
-                "tls-auth-clients yes".to_owned(),
-            ]);
+            lines.extend(["port 0".to_owned(), format!("tls-port {port}")]);
+            lines.extend(files.lines().map(|(name, value)| format!("{name} {value}")));
         } else {
             lines.push(format!("port {port}"));
         }
@@ -201,14 +203,7 @@ impl RedisServer {
         if !self.tls {
             return format!("redis://{login}{}", self.addr());
         }
-        let files = self.certificates();
-        format!(
-            "rediss://{login}localhost:{}?ca={}&cert={}&key={}",
-            self.addr().port(),
-            files.ca.display(),
-            files.client_cert.display(),
-            files.client_key.display()
-        )
+        format!("rediss://{login}localhost:{}?{}", self.addr().port(), self.certificates().query())
     }
 
     /// Where it listens. A restart keeps it.

@@ -13,12 +13,7 @@ use redis::{
     cluster::ClusterClient,
     sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
-use std::{
-    collections::BTreeSet,
-    ops::RangeInclusive,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::{collections::BTreeSet, ops::RangeInclusive, time::Duration};
 
 /// How the servers in charge are found.
 pub(super) enum Route {
@@ -26,8 +21,8 @@ pub(super) enum Route {
     Fixed(Box<Client>),
     /// The sentinels know. All are asked, anew for each connection: one that says nothing keeps nobody waiting.
     Sentinels(Vec<tokio::sync::Mutex<SentinelClient>>),
-    /// They know each other. Counts who was asked for one of them.
-    Cluster(Box<ClusterClient>, AtomicUsize),
+    /// They know each other.
+    Cluster(Box<ClusterClient>),
 }
 
 impl Route {
@@ -45,7 +40,7 @@ impl Route {
                 let each = sentinels.iter().map(|node| Ok(sentinel(node, master, login, config)?.into()));
                 Self::Sentinels(each.collect::<Result<_, Fault>>()?)
             }
-            Target::Cluster(nodes) => Self::Cluster(cluster(nodes, config)?.into(), AtomicUsize::default()),
+            Target::Cluster(nodes) => Self::Cluster(cluster(nodes, config)?.into()),
         })
     }
 
@@ -53,16 +48,16 @@ impl Route {
     pub(super) async fn connect(&self, config: &Config) -> Result<Way, Fault> {
         match self {
             Self::Fixed(client) => Way::to(client, config).await,
-            Self::Sentinels(_) => Way::to(&self.any(config).await?, config).await,
-            Self::Cluster(client, _) => {
+            Self::Sentinels(_) => Way::to(&self.primary(config).await?, config).await,
+            Self::Cluster(client) => {
                 let connection = bounded(config.connect_timeout * 3, client.get_async_connection()).await?;
                 Ok(Way::Cluster(connection))
             }
         }
     }
 
-    /// One server in charge.
-    pub(super) async fn any(&self, config: &Config) -> Result<Client, Fault> {
+    /// The one server in charge.
+    pub(super) async fn primary(&self, config: &Config) -> Result<Client, Fault> {
         match self {
             Self::Fixed(client) => Ok(Client::clone(client)),
             Self::Sentinels(sentinels) => {
@@ -72,17 +67,8 @@ impl Route {
                 let first = async { Ok(select_ok(each).await?.0) };
                 bounded(config.connect_timeout * 3, first).await
             }
-            Self::Cluster(client, asked) => {
-                let mut connection =
-                    bounded(config.connect_timeout * 3, client.get_async_connection()).await?;
-                let slots = redis::cmd("CLUSTER").arg("SLOTS").query_async(&mut connection).await?;
-                let mut primaries = primaries(&slots, config)?;
-                if primaries.is_empty() {
-                    return Err(StoreErrorKind::Unreachable.into());
-                }
-                // One that is not there is not asked again and again.
-                Ok(primaries.swap_remove(asked.fetch_add(1, Ordering::Relaxed) % primaries.len()))
-            }
+            // There are several: see `Link::primaries`.
+            Self::Cluster(_) => Err(StoreErrorKind::Unreachable.into()),
         }
     }
 }

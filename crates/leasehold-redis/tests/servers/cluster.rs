@@ -2,7 +2,10 @@
 
 use crate::common::{PATIENCE, TTL, bid, eventually, lease, let_go, open, renew, win, won};
 use leasehold_core::{Acquire, LeaseStore, Parting, Release, Renew, Renewal, Scope, StoreErrorKind};
-use leasehold_testkit::{faults::Proxy, redis::Cluster};
+use leasehold_testkit::{
+    faults::Proxy,
+    redis::{Cluster, Redis},
+};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -153,6 +156,39 @@ async fn a_primary_that_is_gone_takes_no_others_with_it() {
     cluster.nodes[0].restart().await.unwrap();
     eventually("it is found again", async || {
         matches!(store.acquire(&bid(&names[0], "me")).await, Acquire::Granted(_))
+    })
+    .await;
+}
+
+/// A replica takes the place of a primary that died: renewals find it, which go to all nodes together.
+#[tokio::test]
+async fn renewals_find_the_replica_that_took_over() {
+    let mut cluster = Cluster::start().await.unwrap();
+    let replica = Redis::new().cluster_node().start().await.unwrap();
+    let (addr, port) = (replica.addr().ip().to_string(), replica.addr().port().to_string());
+    cluster.nodes[0].cli(&["CLUSTER", "MEET", &addr, &port, &replica.bus().unwrap().to_string()]);
+    let id = cluster.nodes[0].cli(&["CLUSTER", "MYID"]).text();
+    eventually("it knows whom to follow", async || {
+        replica.try_cli(&["CLUSTER", "REPLICATE", &id]).unwrap().text() == "OK"
+    })
+    .await;
+    eventually("it follows", async || {
+        replica.cli(&["INFO", "replication"]).text().contains("master_link_status:up")
+    })
+    .await;
+    let store = open(&format!("{}?timeout=300ms", cluster.url())).await;
+    let mut renewals = Vec::new();
+    for name in names(&cluster) {
+        renewals.push(Renewal { claim: win(&store, &name).await.claim, ttl: TTL });
+    }
+    eventually("the replica has them all", async || {
+        replica.cli(&["DBSIZE"]).number() == cluster.nodes[0].cli(&["DBSIZE"]).number()
+    })
+    .await;
+    cluster.nodes[0].kill().await;
+    replica.cli(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
+    eventually("all are renewed", async || {
+        store.renew(&renewals).await.iter().all(|answer| matches!(answer, Renew::Renewed { .. }))
     })
     .await;
 }

@@ -214,6 +214,42 @@ async fn a_cluster_keeps_leases_on_all_its_nodes_and_follows_a_slot_that_moves()
 }
 
 #[tokio::test]
+async fn a_cluster_is_reached_by_tls() {
+    let cluster = Cluster::start_with_tls().await.unwrap();
+    let url = cluster.url();
+    let store = open(&url).await;
+    for n in 0..12 {
+        round(&store, &format!("job {n}")).await;
+    }
+    for node in &cluster.nodes {
+        assert!(node.cli(&["DBSIZE"]).number() > Some(0), "each has some");
+    }
+    let mut watched = bid("seen", "me");
+    watched.crash_witness = true;
+    let _ = leasehold_testkit::conformance::won(store.acquire(&watched).await);
+    let (stranger, _) = url.split_once('?').unwrap();
+    let error = RedisStore::open(stranger).await.unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+}
+
+#[tokio::test]
+async fn sentinels_lead_to_the_primary_by_tls() {
+    let sentinels = Sentinels::start_with_tls().await.unwrap();
+    let url = sentinels.url();
+    let store = open(&url).await;
+    let granted = win(&store, "job").await;
+    sentinels.fail_over().await;
+    eventually("the claim is renewed by the new primary", async || {
+        matches!(crate::common::renew(&store, &granted.claim).await, Renew::Renewed { .. })
+    })
+    .await;
+    let_go(&store, &granted.claim).await;
+    let (stranger, _) = url.split_once('?').unwrap();
+    let error = RedisStore::open(stranger).await.unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+}
+
+#[tokio::test]
 async fn a_node_of_a_cluster_by_itself_says_what_to_write_instead() {
     let cluster = Cluster::start().await.unwrap();
     let store = open(&cluster.nodes[0].url()).await;

@@ -1,8 +1,9 @@
 //! Three primaries that share the slots.
 
-use super::{Redis, RedisServer};
+use super::{Certificates, Redis, RedisServer, free_port};
 use crate::server::StartError;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// How many slots a Cluster has.
 const SLOTS: u16 = 16_384;
@@ -12,6 +13,14 @@ const SLOTS: u16 = 16_384;
 pub struct Cluster {
     /// The primaries.
     pub nodes: Vec<RedisServer>,
+    tls: Option<Tls>,
+}
+
+/// How its nodes are reached by TLS, which they use among themselves as well.
+#[derive(Debug)]
+struct Tls {
+    dir: TempDir,
+    ports: Vec<u16>,
 }
 
 impl Cluster {
@@ -23,9 +32,34 @@ impl Cluster {
     /// # Panics
     /// If the nodes do not find each other within half a minute.
     pub async fn start() -> Result<Self, StartError> {
+        Self::start_with(None).await
+    }
+
+    /// Starts one that is encrypted, among its nodes and for those with a certificate of its authority. The plain ports
+    /// remain, for [`RedisServer::cli`].
+    ///
+    /// # Errors
+    /// [`StartError`] says what could not be started.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub async fn start_with_tls() -> Result<Self, StartError> {
+        let dir = tempfile::tempdir()?;
+        Certificates::in_dir(dir.path()).make();
+        Self::start_with(Some(Tls { dir, ports: Vec::new() })).await
+    }
+
+    async fn start_with(mut tls: Option<Tls>) -> Result<Self, StartError> {
         let mut nodes = Vec::new();
         for _ in 0..3 {
-            nodes.push(Redis::new().cluster_node().start().await?);
+            let mut node = Redis::new().cluster_node();
+            if let Some(tls) = &mut tls {
+                let port = free_port()?;
+                tls.ports.push(port);
+                node =
+                    node.tls_beside(port, &Certificates::in_dir(tls.dir.path())).config("tls-cluster", "yes");
+            }
+            nodes.push(node.start().await?);
         }
         let bus = nodes[0].bus().unwrap_or_default().to_string();
         for (at, node) in nodes.iter().enumerate() {
@@ -36,7 +70,7 @@ impl Cluster {
             let addr = nodes[0].addr();
             node.cli(&["CLUSTER", "MEET", &addr.ip().to_string(), &addr.port().to_string(), &bus]);
         }
-        let cluster = Self { nodes };
+        let cluster = Self { nodes, tls };
         cluster.until_it_serves().await;
         Ok(cluster)
     }
@@ -50,6 +84,11 @@ impl Cluster {
     /// The address of a store on it.
     #[must_use]
     pub fn url(&self) -> String {
+        if let Some(tls) = &self.tls {
+            let hosts: Vec<String> = tls.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+            let query = Certificates::in_dir(tls.dir.path()).query();
+            return format!("rediss+cluster://{}?{query}", hosts.join(","));
+        }
         let hosts: Vec<String> = self.nodes.iter().map(|node| node.addr().to_string()).collect();
         format!("redis+cluster://{}", hosts.join(","))
     }

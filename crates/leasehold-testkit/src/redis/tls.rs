@@ -30,6 +30,23 @@ impl Certificates {
         }
     }
 
+    /// What a server's configuration says of them; `tls-port` is the caller's.
+    pub(super) fn lines(&self) -> [(&'static str, String); 4] {
+        [
+            ("tls-cert-file", self.server_cert.display().to_string()),
+            ("tls-key-file", self.server_key.display().to_string()),
+            ("tls-ca-cert-file", self.ca.display().to_string()),
+            ("tls-auth-clients", "yes".to_owned()),
+        ]
+    }
+
+    /// The parameters of a store's address for a client.
+    #[must_use]
+    pub fn query(&self) -> String {
+        let (ca, cert, key) = (self.ca.display(), self.client_cert.display(), self.client_key.display());
+        format!("ca={ca}&cert={cert}&key={key}")
+    }
+
     /// Makes them.
     pub(super) fn make(&self) {
         // A test that cannot have certificates has failed; nothing here depends on anything outside of it.
