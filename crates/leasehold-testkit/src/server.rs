@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fmt, io,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -24,6 +25,8 @@ pub struct Recipe {
     pub args: Args,
     /// Variables to set.
     pub env: Vec<(OsString, OsString)>,
+    /// Under whose name it runs; `None`: whoever runs the test. Its directory belongs to that user, too.
+    pub user: Option<User>,
     /// When it is ready.
     pub ready: Ready,
     /// How long it may take to be ready, and to end when asked to.
@@ -34,6 +37,15 @@ impl fmt::Debug for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Recipe({}, ready: {:?})", self.program.display(), self.ready)
     }
+}
+
+/// A user of the system, by numbers. Only root can start something for another user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// Who.
+    pub uid: u32,
+    /// And of which group.
+    pub gid: u32,
 }
 
 /// When a server is ready.
@@ -94,6 +106,9 @@ impl Server {
     /// [`StartError`] says why there is none.
     pub async fn start(recipe: Recipe) -> Result<Self, StartError> {
         let dir = TempDir::with_prefix("leasehold-")?;
+        if let Some(user) = recipe.user {
+            std::os::unix::fs::chown(dir.path(), Some(user.uid), Some(user.gid))?;
+        }
         // A port that is free now may be taken before the server has it: then another one is tried.
         let mut last = None;
         for _ in 0..3 {
@@ -163,6 +178,9 @@ impl Server {
 async fn launch(recipe: &Recipe, dir: &Path, addr: SocketAddr) -> Result<Process, StartError> {
     let mut command = Command::new(&recipe.program);
     command.args((recipe.args)(dir, addr.port())).envs(recipe.env.iter().cloned()).current_dir(dir);
+    if let Some(user) = recipe.user {
+        command.uid(user.uid).gid(user.gid);
+    }
     let mut process = Process::spawn(&mut command).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StartError::NotInstalled(recipe.program.clone()),
         _ => StartError::Io(error),
