@@ -106,9 +106,6 @@ impl Server {
     /// [`StartError`] says why there is none.
     pub async fn start(recipe: Recipe) -> Result<Self, StartError> {
         let dir = TempDir::with_prefix("leasehold-")?;
-        if let Some(user) = recipe.user {
-            std::os::unix::fs::chown(dir.path(), Some(user.uid), Some(user.gid))?;
-        }
         // A port that is free now may be taken before the server has it: then another one is tried.
         let mut last = None;
         for _ in 0..3 {
@@ -176,6 +173,9 @@ impl Server {
 }
 
 async fn launch(recipe: &Recipe, dir: &Path, addr: SocketAddr) -> Result<Process, StartError> {
+    if let Some(user) = recipe.user {
+        std::os::unix::fs::chown(dir, Some(user.uid), Some(user.gid))?;
+    }
     let mut command = Command::new(&recipe.program);
     command.args((recipe.args)(dir, addr.port())).envs(recipe.env.iter().cloned()).current_dir(dir);
     if let Some(user) = recipe.user {

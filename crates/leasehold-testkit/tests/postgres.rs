@@ -1,7 +1,7 @@
 //! PostgreSQL servers are started, asked, frozen, killed, promoted, and gone with their test.
 #![cfg(unix)]
 
-use leasehold_testkit::postgres::{PgBouncer, PoolMode, Postgres};
+use leasehold_testkit::postgres::{Flavour, PgBouncer, PoolMode, Postgres};
 use std::net::TcpStream;
 
 #[tokio::test]
@@ -54,13 +54,49 @@ async fn a_pooler_hands_its_connections_around_a_transaction_or_a_session() {
     for mode in [PoolMode::Session, PoolMode::Transaction, PoolMode::Statement] {
         let pooler =
             PgBouncer::new(mode).config("default_pool_size", "1").in_front_of(&server).await.unwrap();
-        let through = |statements| {
-            let mut psql = std::process::Command::new("psql");
-            psql.args(["-XAtq", &pooler.url(), "-c", statements]).env("PGCONNECT_TIMEOUT", "5");
-            let done = psql.output().unwrap();
-            String::from_utf8_lossy(&done.stdout).trim().to_owned()
-        };
-        assert_eq!(through("SELECT 40 + 2"), "42", "{mode}");
+        assert_eq!(psql(&pooler.url(), "SELECT 40 + 2").as_deref(), Ok("42"), "{mode}");
         assert_eq!(server.terminate_clients(), 1, "{mode}: what the pooler keeps for the next client");
     }
+}
+
+/// What a client sees that is not this kit.
+fn psql(address: &str, statements: &str) -> Result<String, String> {
+    let mut psql = std::process::Command::new("psql");
+    psql.args(["-XAtq", address, "-c", statements]).env("PGCONNECT_TIMEOUT", "5");
+    let done = psql.output().unwrap();
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if done.status.success() { Ok(said(&done.stdout)) } else { Err(said(&done.stderr)) }
+}
+
+#[tokio::test]
+async fn passwords_certificates_and_rules_are_asked_for() {
+    for flavour in Flavour::ALL {
+        let made = Postgres::new().flavour(flavour).password("o'clock").tls();
+        let server = made.hba("hostssl all nobody 127.0.0.1/32 reject").start().await.unwrap();
+        let how = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        assert_eq!(psql(&server.url(), how).as_deref(), Ok("t"), "{flavour:?}");
+        assert_eq!(psql(&server.socket_url(), how).as_deref(), Ok("f"), "{flavour:?}");
+        let denied = |address: &str| psql(address, how).unwrap_err();
+        assert!(denied(&server.url().replace("o'clock", "noon")).contains("password"), "{flavour:?}");
+        assert!(
+            denied(&server.url().replace("sslcert", "krbsrvname")).contains("certificate"),
+            "{flavour:?}"
+        );
+        let plain = format!("postgres://postgres:o'clock@{}/postgres?sslmode=disable", server.addr());
+        assert!(denied(&plain).contains("no encryption"), "{flavour:?}");
+        assert!(denied(&server.url().replace("//postgres:", "//nobody:")).contains("rejects"), "{flavour:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_version_is_what_it_says() {
+    for flavour in Flavour::ALL {
+        let server = Postgres::new().flavour(flavour).start().await.unwrap();
+        assert_eq!(
+            server.sql("SHOW server_version").split(' ').next(),
+            Some(server.version()),
+            "{flavour:?}"
+        );
+    }
+    assert!(Postgres::new().flavour(Flavour::Postgres18).start().await.unwrap().version().starts_with("18."));
 }
