@@ -63,7 +63,7 @@ async fn a_pooler_hands_its_connections_around_a_transaction_or_a_session() {
 fn psql(address: &str, statements: &str) -> Result<String, String> {
     let mut psql = std::process::Command::new("psql");
     psql.args(["-XAtq", address, "-c", statements]).env("PGCONNECT_TIMEOUT", "5");
-    let done = psql.output().unwrap();
+    let done = psql.output().expect("psql runs");
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if done.status.success() { Ok(said(&done.stdout)) } else { Err(said(&done.stderr)) }
 }
