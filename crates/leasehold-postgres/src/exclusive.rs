@@ -45,11 +45,7 @@ pub const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// # Errors
 /// As [`TransactionLock::run`].
-pub async fn exclusive<T, E, F>(
-    client: &mut Client,
-    key: impl Into<Key>,
-    work: F,
-) -> Result<T, LockError<E>>
+pub async fn exclusive<T, E, F>(client: &mut Client, key: impl Into<Key>, work: F) -> Result<T, LockError<E>>
 where
     F: AsyncFnOnce(&Transaction<'_>) -> Result<T, E>,
 {

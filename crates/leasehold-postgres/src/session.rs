@@ -135,7 +135,8 @@ impl SessionLock {
                 .client
                 .query_typed(PROOF, &[(&class, Type::OID), (&object, Type::OID), (&kind, Type::INT2)])
                 .await?;
-            let row = rows.first().map(|row| Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?)));
+            let row =
+                rows.first().map(|row| Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?)));
             row.transpose()
         };
         let failed = |error| SessionLost::Failed { key: self.key.clone(), source: error };

@@ -33,7 +33,9 @@ pub enum LockError<E> {
     #[error("the connection was lost during the commit ({said}); the work may have been committed or not: look before you do it again", said = said(.0))]
     Unknown(#[source] tokio_postgres::Error),
     /// The transaction reads from a snapshot that is older than the lock. Nothing was locked.
-    #[error("{key} was not locked: a transaction that is {level} would not see what earlier holders have committed; begin it READ COMMITTED")]
+    #[error(
+        "{key} was not locked: a transaction that is {level} would not see what earlier holders have committed; begin it READ COMMITTED"
+    )]
     Snapshot {
         /// The lock.
         key: Key,
@@ -69,7 +71,9 @@ pub(super) async fn commit<E>(tx: Transaction<'_>) -> Result<(), LockError<E>> {
     // transaction is empty, and ended by the drop of `tx`; without one, that would be a warning in the server's log.
     let Err(error) = tx.batch_execute("SELECT; COMMIT AND CHAIN").await else { return Ok(()) };
     Err(match error.code() {
-        Some(code) if *code == tokio_postgres::error::SqlState::IN_FAILED_SQL_TRANSACTION => LockError::Aborted,
+        Some(code) if *code == tokio_postgres::error::SqlState::IN_FAILED_SQL_TRANSACTION => {
+            LockError::Aborted
+        }
         // What ends the session may come before or after the commit.
         Some(code) if code.code().starts_with("57P") || code.code().starts_with("08") => {
             LockError::Unknown(error)

@@ -2,11 +2,7 @@
 
 use super::{LockError, TransactionLock};
 use std::{convert::Infallible, time::Duration};
-use tokio_postgres::{
-    Error, Row, Transaction,
-    error::SqlState,
-    types::FromSqlOwned,
-};
+use tokio_postgres::{Error, Row, Transaction, error::SqlState, types::FromSqlOwned};
 
 impl TransactionLock {
     pub(super) async fn take(&self, tx: &Transaction<'_>) -> Result<(), LockError<Infallible>> {

@@ -62,11 +62,17 @@ impl From<tokio_postgres::Error> for FencedError {
             },
             "LH002" | "LH004" => Self::NoFence(error),
             "LH003" => Self::TooFar(error),
-            _ if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(db.code()) => {
+            _ if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED]
+                .contains(db.code()) =>
+            {
                 Self::Contended(error)
             }
-            _ if [SqlState::INVALID_SCHEMA_NAME, SqlState::UNDEFINED_FUNCTION, SqlState::INSUFFICIENT_PRIVILEGE]
-                .contains(db.code()) =>
+            _ if [
+                SqlState::INVALID_SCHEMA_NAME,
+                SqlState::UNDEFINED_FUNCTION,
+                SqlState::INSUFFICIENT_PRIVILEGE,
+            ]
+            .contains(db.code()) =>
             {
                 Self::NoMarks(error)
             }

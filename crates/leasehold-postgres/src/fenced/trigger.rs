@@ -97,6 +97,9 @@ mod tests {
             ResourceName::new(name).unwrap(),
             LeaseName::new("l").unwrap(),
         );
-        assert!(trigger.to_string().ends_with(r#""leasehold".guard(E'it''s \\'' a name', E'l')"#), "{trigger}");
+        assert!(
+            trigger.to_string().ends_with(r#""leasehold".guard(E'it''s \\'' a name', E'l')"#),
+            "{trigger}"
+        );
     }
 }

@@ -26,7 +26,9 @@ pub enum NotLocked {
         key: Key,
     },
     /// The server is a standby: its locks keep out nobody on the primary.
-    #[error("{key} was not locked: the server is a read-only standby, whose locks nobody on the primary sees; give the address of the primary")]
+    #[error(
+        "{key} was not locked: the server is a read-only standby, whose locks nobody on the primary sees; give the address of the primary"
+    )]
     Standby {
         /// The lock.
         key: Key,

@@ -81,7 +81,9 @@ impl WantedLock {
         match lock.prove().await {
             Ok(_) => Ok(lock),
             Err(super::SessionLost::Failed { key, source }) => Err(NotLocked::Postgres { key, source }),
-            Err(super::SessionLost::Silent { key, silence }) => Err(NotLocked::TimedOut { key, within: silence }),
+            Err(super::SessionLost::Silent { key, silence }) => {
+                Err(NotLocked::TimedOut { key, within: silence })
+            }
             Err(_) => Err(NotLocked::Pooled { key: self.key.clone() }),
         }
     }
