@@ -12,7 +12,24 @@ use std::cmp::Ordering;
 use tokio_postgres::{Client, error::SqlState};
 
 /// What brings a database from each version to the next.
-const STEPS: [&str; 1] = [concat!(include_str!("layout/v1.sql"), "\n", include_str!("layout/fenced.sql"))];
+const STEPS: [&str; 1] = [concat!(
+    include_str!("layout/tables.sql"),
+    "
+",
+    include_str!("layout/standing.sql"),
+    "
+",
+    include_str!("layout/leases.sql"),
+    "
+",
+    include_str!("layout/beside.sql"),
+    "
+",
+    include_str!("layout/fenced.sql"),
+    "
+",
+    include_str!("layout/rights.sql"),
+)];
 
 /// The version of the layout that this program knows.
 pub const LAYOUT_VERSION: i32 = STEPS.len() as i32;

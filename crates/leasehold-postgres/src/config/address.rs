@@ -128,7 +128,7 @@ impl Parts<'_> {
                 "password_file" => _ = config.server.password(text(&key, &value)?.reveal()),
                 "sslmode" => trust = Some(Trust::parse(&value)?),
                 "sslrootcert" if value == "system" => {
-                    (config.tls.authority, has_roots) = (Authority::System, true)
+                    (config.tls.authority, has_roots) = (Authority::System, true);
                 }
                 "sslrootcert" => {
                     (config.tls.authority, has_roots) = (Authority::Pem(file(&key, &value)?), true);

@@ -138,7 +138,7 @@ fn roots(authority: &Authority) -> Result<RootCertStore, StoreErrorKind> {
     let mut roots = RootCertStore::empty();
     match authority {
         Authority::System => {
-            _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
         Authority::Pem(pem) => {
             for certificate in certificates("sslrootcert", pem)? {
