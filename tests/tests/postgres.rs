@@ -66,8 +66,9 @@ fn connections_that_are_ended_cost_no_term() {
 /// The server ends sessions that are idle, which between two renewals they are.
 #[test]
 fn a_server_that_ends_idle_sessions_costs_no_term() {
-    let site = Site::on_server(Postgres::new().config("idle_session_timeout", "50ms"), REPLICA);
-    let mut a = site.replica("a").ttl(Duration::from_millis(1_500)).elect();
+    let site = Site::on_server(Postgres::new().config("idle_session_timeout", "400ms"), REPLICA);
+    // Renewed every 800 ms.
+    let mut a = site.replica("a").ttl(Duration::from_millis(2_400)).elect();
     let first = a.acquired().fence;
     for _ in 0..5 {
         a.wait("a renewal", |said| is_renewal(&said.what));
@@ -136,7 +137,9 @@ fn a_promoted_standby_has_the_leases_and_goes_on_above_them() {
     let address = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write&migrate=yes");
     let site = Site::at(address, REPLICA);
     let ledger = Ledger::open();
-    let elect = |id: &str| site.replica(id).ttl(SHORT).ledger(&ledger).elect();
+    let elect = |id: &str| {
+        site.replica(id).ttl(SHORT).ledger(&ledger).writing_every(Duration::from_millis(20)).elect()
+    };
     let mut a = elect("a");
     let first = a.acquired().fence;
     let mut b = elect("b");
