@@ -56,6 +56,15 @@ impl Key {
         self.name.as_deref()
     }
 
+    /// What it is without its name: `advisory key 42`, or `advisory key (1, 42)`.
+    #[must_use]
+    pub fn number(&self) -> String {
+        match self.number {
+            Number::One(key) => format!("advisory key {key}"),
+            Number::Two(one, two) => format!("advisory key ({one}, {two})"),
+        }
+    }
+
     /// The arguments of a lock function, as text. They are numbers: nothing that a user wrote gets into a statement.
     pub(crate) fn args(&self) -> String {
         match self.number {
@@ -135,10 +144,9 @@ impl From<(i32, i32)> for Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.name, self.number) {
-            (Some(name), Number::One(key)) => write!(f, "{name} (advisory key {key})"),
-            (_, Number::One(key)) => write!(f, "advisory key {key}"),
-            (_, Number::Two(one, two)) => write!(f, "advisory key ({one}, {two})"),
+        match &self.name {
+            Some(name) => write!(f, "{name} ({})", self.number()),
+            None => f.write_str(&self.number()),
         }
     }
 }

@@ -117,6 +117,8 @@ impl SessionLock {
         let sent = BootClock.now();
         let left = self.trusted_until().since(sent);
         tokio::select! {
+            // First: a question that is asked on a closed connection fails too, with less to tell.
+            biased;
             why = self.opened.end() => Err(SessionLost::Ended { key: self.key.clone(), why }),
             proof = timeout(left, self.ask()) => {
                 proof.map_err(|_| self.silent())??;
@@ -139,8 +141,15 @@ impl SessionLock {
                 rows.first().map(|row| Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?)));
             row.transpose()
         };
-        let failed = |error| SessionLost::Failed { key: self.key.clone(), source: error };
-        let (backend, held): (i32, bool) = read.await.map_err(failed)?.unwrap_or_default();
+        let (backend, held): (i32, bool) = match read.await {
+            Ok(answer) => answer.unwrap_or_default(),
+            // Its driver says why.
+            Err(error) if error.is_closed() => {
+                let why = self.opened.end().await;
+                return Err(SessionLost::Ended { key: self.key.clone(), why });
+            }
+            Err(source) => return Err(SessionLost::Failed { key: self.key.clone(), source }),
+        };
         if backend != self.opened.backend {
             return Err(SessionLost::Pooled { key: self.key.clone() });
         }

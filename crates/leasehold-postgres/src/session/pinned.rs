@@ -3,7 +3,7 @@
 use super::open::Opened;
 use std::time::Duration;
 use tokio::time::timeout;
-use tokio_postgres::Error;
+use tokio_postgres::{Error, error::SqlState};
 
 /// How often it is looked. Once is enough where nobody else uses the pooler; others may be in between.
 const LOOKS: usize = 3;
@@ -27,6 +27,8 @@ pub(super) async fn pinned(ours: &Opened, other: &Opened, within: Duration) -> R
         let answer = begun.await;
         let ended = timeout(within, other.client.batch_execute("ROLLBACK")).await;
         match answer {
+            // In statement mode PgBouncer lets nobody begin a transaction.
+            Ok(Err(error)) if error.code() == Some(&SqlState::PROTOCOL_VIOLATION) => return Ok(false),
             Ok(Ok((theirs, Ok(Ok(mine))))) if mine == ours.backend && theirs != ours.backend => {}
             Ok(Err(error)) | Ok(Ok((_, Ok(Err(error))))) => return Err(error),
             // Another session, or none.

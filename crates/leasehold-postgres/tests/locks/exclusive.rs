@@ -63,7 +63,8 @@ async fn a_lock_that_is_held_is_not_waited_for_longer_than_was_asked() {
 
     let tried = TransactionLock::exclusive("run").try_once().run(&mut client, work).await.unwrap_err();
     assert!(matches!(&tried, LockError::Busy { waited, .. } if waited.is_zero()), "{tried}");
-    let waited = TransactionLock::shared("run").within(Duration::from_millis(50)).run(&mut client, work).await;
+    let waited =
+        TransactionLock::shared("run").within(Duration::from_millis(50)).run(&mut client, work).await;
     let waited = waited.unwrap_err().to_string();
     assert!(waited.starts_with("run (advisory key ") && waited.contains("not free within 50ms"), "{waited}");
 
@@ -150,7 +151,8 @@ async fn work_whose_statement_failed_is_never_said_to_be_committed() {
     assert_eq!(server.sql("SELECT (SELECT count(*) FROM t) + (SELECT count(*) FROM ref)"), "0");
     exclusive(&mut client, "t", async |tx| tx.execute("INSERT INTO t VALUES (1)", &[]).await).await.unwrap();
     assert_eq!(server.sql("SELECT count(*) FROM t"), "1");
-    until(&server, "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'", "0").await;
+    until(&server, "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'", "0")
+        .await;
     assert_eq!(server.sql(LOCKS), "0");
 }
 
