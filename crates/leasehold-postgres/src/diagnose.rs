@@ -17,7 +17,7 @@ const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE name IN ('fs
 
 /// Conditions, in the form of settings.
 const CONDITIONS: &str = "SELECT 'recovery', pg_is_in_recovery()::text UNION ALL \
-    SELECT 'clients', count(*)::text FROM pg_stat_activity WHERE backend_type = 'client backend' UNION ALL \
+    SELECT 'clients', count(*)::text FROM pg_stat_activity WHERE datid IS NOT NULL UNION ALL \
     SELECT 'standbys', count(*)::text FROM pg_stat_replication";
 
 /// Settings and conditions that endanger leases, worst first.
@@ -31,7 +31,8 @@ pub(crate) async fn diagnose(link: &Link) -> Result<Vec<Finding>, Failure> {
         }
     }
     let mut findings = judge(&facts);
-    if is_pooled(link).await? {
+    // Where there is no room for one more connection, that is what is to be told.
+    if is_pooled(link).await.unwrap_or(false) {
         findings.push(Finding {
             severity: Severity::Warning,
             code: "pooler",
@@ -55,7 +56,7 @@ pub(crate) async fn warn(link: &Link) {
 async fn is_pooled(link: &Link) -> Result<bool, Failure> {
     let who = "SELECT pg_backend_pid()::text";
     let (client, connection) = connect(link.config()).await?;
-    tokio::spawn(drive(connection));
+    let serving = tokio::spawn(drive(connection));
     let patience = link.config().response_timeout;
     let pid = async || -> Result<Option<String>, Failure> {
         let answer = timeout(patience, client.simple_query(who)).await;
@@ -69,7 +70,10 @@ async fn is_pooled(link: &Link) -> Result<bool, Failure> {
     let first = pid().await?;
     let other = link.ask(who, &[], Again::May).await?;
     let other: Option<String> = other.first().and_then(|row| row.try_get(0).ok());
-    Ok(first == other || pid().await? != first)
+    let is_pooled = first == other || pid().await? != first;
+    drop(client);
+    serving.await.ok();
+    Ok(is_pooled)
 }
 
 fn capitalized(text: &str) -> String {

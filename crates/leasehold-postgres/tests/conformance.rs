@@ -10,6 +10,16 @@ use leasehold_testkit::{
 };
 use std::sync::Arc;
 
+mod postgres_18 {
+    use super::*;
+
+    leasehold_testkit::conformance!(fresh);
+
+    async fn fresh() -> Subject {
+        subject(Flavour::Postgres18).await
+    }
+}
+
 mod system {
     use super::*;
 
