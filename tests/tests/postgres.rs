@@ -73,6 +73,12 @@ fn a_server_that_ends_idle_sessions_costs_no_term() {
     for _ in 0..5 {
         a.wait("a renewal", |said| is_renewal(&said.what));
     }
+    let ended = "SELECT sessions_fatal > 0 FROM pg_stat_database WHERE datname = 'postgres'";
+    assert_eq!(
+        site.on_postgres(|server| server.sql(ended)),
+        "t",
+        "sessions were ended, or this has shown nothing"
+    );
     assert_eq!(site.look().fence(), first);
 }
 
