@@ -14,7 +14,7 @@
 mod dial;
 mod way;
 
-pub(crate) use dial::{connect, drive};
+pub(crate) use dial::{connect, drive, prepared};
 pub(crate) use way::Param;
 
 use crate::{

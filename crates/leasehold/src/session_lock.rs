@@ -12,7 +12,9 @@
 
 mod keeper;
 
-pub use leasehold_postgres::{NotLocked, SessionLock, SessionLost, WantedLock};
+pub use leasehold_postgres::{
+    Config, Key, MAX_SILENCE, MIN_SILENCE, NotLocked, SessionLock, SessionLost, WantedLock,
+};
 
 use crate::{
     renewer::{Berth, Leash},
@@ -73,10 +75,10 @@ pub enum SessionHoldError {
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use leasehold::session_lock::{self, WantedLock};
+/// use leasehold::session_lock::{self, Config, WantedLock};
 ///
-/// let config = "postgres://app@db.example/app".parse()?;
-/// let lock = WantedLock::new("nightly-import").take(&config, tokio_postgres::NoTls).await?;
+/// let config = Config::parse("postgres://app@db.example/app?sslmode=verify-full")?;
+/// let lock = WantedLock::new("nightly-import").open(&config).await?;
 /// let done = session_lock::hold(lock, |term| async move {
 ///     println!("importing under fence {}", term.fence());
 /// });

@@ -62,8 +62,10 @@ pub(crate) async fn drive(connection: Connection<Socket, Stream>) {
     }
 }
 
-/// Connects, within the time for it.
-pub(crate) async fn connect(config: &Config) -> Result<(Client, Connection<Socket, Stream>), Fault> {
+/// What the driver connects with.
+pub(crate) fn prepared(
+    config: &Config,
+) -> Result<(tokio_postgres::Config, MakeRustlsConnect), leasehold_core::StoreErrorKind> {
     let tls = config.tls.connector()?;
     let mut server = config.server.clone();
     server.ssl_mode(config.tls.trust.mode());
@@ -74,6 +76,12 @@ pub(crate) async fn connect(config: &Config) -> Result<(Client, Connection<Socke
     server.connect_timeout(config.connect_timeout);
     server.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 4).keepalives_retries(3);
     server.tcp_user_timeout(KEEPALIVE);
+    Ok((server, tls))
+}
+
+/// Connects, within the time for it.
+pub(crate) async fn connect(config: &Config) -> Result<(Client, Connection<Socket, Stream>), Fault> {
+    let (server, tls) = prepared(config)?;
     // One host that is silent must not use up the time of the others.
     let hosts = server.get_hosts().len().max(server.get_hostaddrs().len()).max(1);
     let patience = config.connect_timeout.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));

@@ -48,6 +48,9 @@ pub enum NotLocked {
         max = super::MAX_SILENCE
     )]
     Silence(Duration),
+    /// The address cannot be connected to as it is: a certificate that cannot be read, for one. Nothing was sent.
+    #[error("{0}")]
+    Config(#[source] leasehold_core::StoreErrorKind),
     /// The server counts its transactions beyond every fence, which none does in earnest.
     #[error("the server's transaction number is no fence: {0}")]
     Fence(#[source] leasehold_core::FenceRangeError),

@@ -1,7 +1,7 @@
 //! A session lock, as it is wanted, and the way to it.
 
 use super::{NotLocked, SessionLock, open::Opened, pinned::pinned, trust};
-use crate::key::Key;
+use crate::{key::Key, link::prepared};
 use leasehold_core::{BootClock, Clock, Fence};
 use std::{sync::atomic::AtomicU64, time::Duration};
 use tokio::time::timeout;
@@ -52,6 +52,15 @@ impl WantedLock {
         self
     }
 
+    /// Opens a connection for the lock, as the store of this address would, and takes it: see [`Self::take`].
+    ///
+    /// # Errors
+    /// [`NotLocked`] says why not.
+    pub async fn open(&self, config: &crate::Config) -> Result<SessionLock, NotLocked> {
+        let (server, tls) = prepared(config).map_err(NotLocked::Config)?;
+        self.take(&server, tls).await
+    }
+
     /// Opens a connection for the lock, and takes it. For a moment there is a second connection, by which a pooler is found out.
     ///
     /// Dropping the future closes the connection; a server that was about to grant the lock frees it within a second.
@@ -66,7 +75,7 @@ impl WantedLock {
         if !(MIN_SILENCE..=MAX_SILENCE).contains(&self.silence) {
             return Err(NotLocked::Silence(self.silence));
         }
-        let opened = self.bounded(PATIENCE, self.open(config, tls)).await?;
+        let opened = self.bounded(PATIENCE, self.reach(config, tls)).await?;
         self.lock(&opened).await?;
         let sent = BootClock.now();
         let fence = self.bounded(PATIENCE, self.fence(&opened)).await?;
@@ -102,7 +111,7 @@ impl WantedLock {
         |source| NotLocked::Postgres { key: self.key.clone(), source }
     }
 
-    async fn open<M>(&self, config: &Config, tls: M) -> Result<Opened, NotLocked>
+    async fn reach<M>(&self, config: &Config, tls: M) -> Result<Opened, NotLocked>
     where
         M: MakeTlsConnect<Socket> + Clone,
         M::Stream: Send + 'static,
