@@ -24,12 +24,12 @@ use tokio::sync::oneshot;
 const LOCKS: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
 
 async fn take(url: &str) -> Result<SessionLock, NotLocked> {
-    let config = Config::parse(url).unwrap();
+    let config = Config::parse(url).expect("an address");
     WantedLock::new("nightly").silence(session_lock::MIN_SILENCE).try_once().open(&config).await
 }
 
 async fn server() -> PostgresServer {
-    Postgres::new().start().await.unwrap()
+    Postgres::new().start().await.expect("a server")
 }
 
 async fn within<F: Future>(what: F) -> F::Output {
@@ -68,9 +68,9 @@ async fn work_that_ends_gives_the_lock_back_after_all_that_it_spawned_has_ended(
     let lock = take(&server.url()).await.unwrap();
     let fence = lock.fence();
     let (guard, alive) = Alive::new();
-    let done = session_lock::hold(lock, |term| async move {
+    let done = session_lock::hold(lock, move |term| async move {
         assert_eq!((term.name().as_str(), term.fence()), ("nightly", fence));
-        term.check().unwrap();
+        assert_eq!(term.check().unwrap().fence(), fence);
         term.spawn(async move {
             let _guard = guard;
             std::future::pending().await
