@@ -1,8 +1,5 @@
 //! Work under the lock of a PostgreSQL session, and what becomes of it (B17, B18, B46).
 
-// Used by the library, or by other tests of this crate.
-#![allow(unused_crate_dependencies)]
-
 use leasehold::session_lock::{
     self, Config, NotLocked, SessionHoldError, SessionLock, SessionLost, WantedLock,
 };
@@ -73,7 +70,7 @@ async fn work_that_ends_gives_the_lock_back_after_all_that_it_spawned_has_ended(
         assert_eq!(term.check().unwrap().fence(), fence);
         term.spawn(async move {
             let _guard = guard;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         "output"
     });
@@ -97,7 +94,7 @@ async fn the_end_of_the_session_drops_the_work_and_its_tasks() {
             let _guard = guard;
             term.spawn(async move {
                 let _guard = other_guard;
-                std::future::pending().await
+                std::future::pending::<()>().await;
             });
             begun.send(term.clone()).ok();
             std::future::pending::<()>().await;
