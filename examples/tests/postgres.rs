@@ -1,7 +1,6 @@
 //! The examples that play in PostgreSQL, run as people run them: real processes and signals, on a real server.
 
-// Used by the library, or by other tests of this crate.
-#![allow(unused_crate_dependencies)]
+#![allow(clippy::unwrap_used, reason = "a test panics by design, in its helpers too")]
 
 use leasehold_testkit::postgres::Postgres;
 use std::{path::PathBuf, process::Command};

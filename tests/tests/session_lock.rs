@@ -1,8 +1,5 @@
 //! Work under the lock of a PostgreSQL session, and what becomes of it (B17, B18, B46).
 
-// Used by the library, or by other tests of this crate.
-#![allow(unused_crate_dependencies)]
-
 use leasehold::session_lock::{
     self, Config, NotLocked, SessionHoldError, SessionLock, SessionLost, WantedLock,
 };
@@ -24,12 +21,12 @@ use tokio::sync::oneshot;
 const LOCKS: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
 
 async fn take(url: &str) -> Result<SessionLock, NotLocked> {
-    let config = Config::parse(url).unwrap();
+    let config = Config::parse(url).expect("an address");
     WantedLock::new("nightly").silence(session_lock::MIN_SILENCE).try_once().open(&config).await
 }
 
 async fn server() -> PostgresServer {
-    Postgres::new().start().await.unwrap()
+    Postgres::new().start().await.expect("a server")
 }
 
 async fn within<F: Future>(what: F) -> F::Output {
@@ -68,12 +65,12 @@ async fn work_that_ends_gives_the_lock_back_after_all_that_it_spawned_has_ended(
     let lock = take(&server.url()).await.unwrap();
     let fence = lock.fence();
     let (guard, alive) = Alive::new();
-    let done = session_lock::hold(lock, |term| async move {
+    let done = session_lock::hold(lock, move |term| async move {
         assert_eq!((term.name().as_str(), term.fence()), ("nightly", fence));
-        term.check().unwrap();
+        assert_eq!(term.check().unwrap().fence(), fence);
         term.spawn(async move {
             let _guard = guard;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         "output"
     });
@@ -97,7 +94,7 @@ async fn the_end_of_the_session_drops_the_work_and_its_tasks() {
             let _guard = guard;
             term.spawn(async move {
                 let _guard = other_guard;
-                std::future::pending().await
+                std::future::pending::<()>().await;
             });
             begun.send(term.clone()).ok();
             std::future::pending::<()>().await;

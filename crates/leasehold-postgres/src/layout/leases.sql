@@ -197,12 +197,12 @@ AS $$
     @schema@.micros(t.at - s.since), s.witness, s.heir, @schema@.micros(s.heir_until - t.at), s.fate, s.past_fence,
     s.past_replica, s.past_trace, s.forced_by, s.forced_why
   FROM (
-    SELECT l.name, l, @schema@.problem(l) AS problem, clock_timestamp() AS at FROM (
+    SELECT (u.l).name, u.l, @schema@.problem(u.l) AS problem, clock_timestamp() AS at FROM (
       -- Apart, so that both find their rows by the index.
-      SELECT * FROM @schema@.lease a WHERE a.name = ANY (p_names)
+      SELECT a AS l FROM @schema@.lease a WHERE a.name = ANY (p_names)
       UNION ALL
-      SELECT * FROM @schema@.lease b WHERE p_names IS NULL AND b.name >= p_prefix AND starts_with(b.name, p_prefix)
-    ) l
+      SELECT b FROM @schema@.lease b WHERE p_names IS NULL AND b.name >= p_prefix AND starts_with(b.name, p_prefix)
+    ) u
     OFFSET 0
   ) t
   LEFT JOIN LATERAL (SELECT (st).* FROM (SELECT @schema@.standing(t.l, t.at) AS st OFFSET 0) one WHERE t.problem IS NULL) s

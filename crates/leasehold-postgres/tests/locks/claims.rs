@@ -10,14 +10,14 @@ use tokio_postgres::Client;
 const TTL: Duration = Duration::from_secs(60);
 
 fn jobs() -> ClaimTable<i64> {
-    ClaimTable::new(TableName::new("job").unwrap(), Identifier::new("id").unwrap())
+    ClaimTable::new(TableName::new("job").expect("a name"), Identifier::new("id").expect("a name"))
         .ready("done_at IS NULL")
         .order("id")
         .done("done_at = clock_timestamp()")
 }
 
 fn me(name: &str) -> ReplicaId {
-    ReplicaId::new(name).unwrap()
+    ReplicaId::new(name).expect("a name")
 }
 
 async fn with_jobs(count: u32) -> (PostgresServer, Client) {

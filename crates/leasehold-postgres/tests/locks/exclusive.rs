@@ -42,14 +42,14 @@ async fn holder(url: &str, key: Key) -> oneshot::Sender<()> {
     let (end, ending) = oneshot::channel::<()>();
     tokio::spawn(async move {
         exclusive(&mut client, &key, async |_| {
-            begun.send(()).unwrap();
+            begun.send(()).expect("it is waited for");
             let _ = ending.await;
             Ok::<_, Infallible>(())
         })
         .await
-        .unwrap();
+        .expect("nobody else holds it");
     });
-    within(beginning).await.unwrap();
+    within(beginning).await.expect("it begins");
     end
 }
 

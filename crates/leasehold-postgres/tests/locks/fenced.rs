@@ -10,11 +10,11 @@ use tokio_postgres::{Client, IsolationLevel, types::Type};
 const BLOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
 
 fn fence(number: u64) -> Fence {
-    Fence::new(number).unwrap()
+    Fence::new(number).expect("a fence")
 }
 
 fn invoices() -> (ResourceName, LeaseName) {
-    (ResourceName::new("invoices").unwrap(), LeaseName::new("it's a run").unwrap())
+    (ResourceName::new("invoices").expect("a name"), LeaseName::new("it's a run").expect("a name"))
 }
 
 /// One write under a fence, in a transaction of its own.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_postgres::{Config, NoTls};
 
 fn config(url: &str) -> Config {
-    url.parse().unwrap()
+    url.parse().expect("an address")
 }
 
 async fn take(url: &str) -> Result<SessionLock, NotLocked> {

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, NoTls};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn server() -> PostgresServer {
-    Postgres::new().start().await.unwrap()
+    Postgres::new().start().await.expect("a server")
 }
 
 pub(crate) async fn with_layout() -> PostgresServer {
@@ -19,7 +19,7 @@ pub(crate) async fn with_layout() -> PostgresServer {
 }
 
 pub(crate) async fn client(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the server is up");
     // Its end is the client's to notice.
     tokio::spawn(async move { drop(connection.await) });
     client

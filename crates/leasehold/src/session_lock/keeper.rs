@@ -135,6 +135,7 @@ async fn prove(
     keeper: ActorRef<KeeperMsg>,
     mut ending: watch::Receiver<bool>,
 ) -> Result<SessionLock, SessionLost> {
+    let _told_in_any_case = Untold(keeper.clone());
     let lost = {
         let mut losing = pin!(lock.lost());
         let mut ticks = interval(TICK);
@@ -157,6 +158,16 @@ async fn prove(
     let _ = ending.wait_for(|end| *end).await;
     drop(lock);
     Err(lost)
+}
+
+/// Tells the keeper of the prover's own end, whatever it was: without proofs there is no work.
+struct Untold(ActorRef<KeeperMsg>);
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        // After the worker's end, or a loss that was told, it changes nothing any more.
+        let _ = self.0.cast(KeeperMsg::Gone("nothing proves it any more".into()));
+    }
 }
 
 /// More than a release may take.
