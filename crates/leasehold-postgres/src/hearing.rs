@@ -4,8 +4,7 @@
 //! Hearing ── orders ──► attend   one task: it alone talks and listens on the connection
 //!                       ├─ ear      the connection and its subscriptions
 //!                       ├─ watches  who watches what, and what was shown
-//!                       ├─ inboxes  whose letters
-//!                       └─ retry    when to try again what failed
+//!                       └─ inboxes  whose letters
 //! ```
 //!
 //! The task begins when something is to be heard, on the runtime of whoever asks first. It ends with the store, wherever it
@@ -14,7 +13,6 @@
 mod attend;
 mod ear;
 mod inboxes;
-mod retry;
 mod watches;
 
 pub(crate) use ear::POOLED;

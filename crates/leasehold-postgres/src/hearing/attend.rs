@@ -3,19 +3,16 @@
 //! Three things fail apart from each other, and each is tried again by itself: the connection on which is heard, the
 //! witness, and what is read over the [`Link`]. A lease or a letter that cannot be read costs nobody his witness.
 
-use super::{
-    Order,
-    ear::Ear,
-    inboxes::Inboxes,
-    retry::{Retry, until},
-    watches::Watches,
-};
+use super::{Order, ear::Ear, inboxes::Inboxes, watches::Watches};
 use crate::{
     error::{Failure, Fault},
     link::Link,
     witness::{self, Presence},
 };
-use leasehold_core::{LeaseName, StoreErrorKind, Verb};
+use leasehold_core::{
+    LeaseName, StoreErrorKind, Verb,
+    backoff::{Retry, until},
+};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::UnboundedReceiver,
