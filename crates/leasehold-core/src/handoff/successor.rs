@@ -95,12 +95,8 @@ impl Successor {
         }
         let current = self.engaged.as_ref().filter(|e| e.handoff == letter.handoff && e.with == from);
         match (&letter.message, current) {
-            (Message::Propose, Some(engaged)) => {
-                // Asked again: the answer may have been lost.
-                if engaged.ready {
-                    self.reply(now, Message::Ready, todo);
-                }
-            }
+            // Asked again: the answer may have been lost.
+            (Message::Propose, Some(engaged)) if engaged.ready => self.reply(now, Message::Ready, todo),
             (Message::Propose, None) => self.proposed(now, from, letter, todo),
             (Message::Yours, Some(_)) => todo.push(Action::Bid),
             // We were asked before a restart, perhaps, or our wait is over: the record will say whether it is ours.
