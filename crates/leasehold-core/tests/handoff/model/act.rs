@@ -1,7 +1,7 @@
 //! What can happen next, and what then is.
 
 use super::{
-    bounds::{Bounds, Mutation},
+    bounds::{Bounds, Kind, Mutation},
     rules,
     store::Store,
     world::{Post, Replica, Worker, World, fence},
@@ -68,10 +68,10 @@ impl Model for Bounds {
         if world.now < self.ticks {
             acts.push(Act::Tick);
         }
-        let more = world.mishaps < self.mishaps;
+        let may = |kind| world.mishaps < self.mishaps && self.kinds.contains(&kind);
         for letter in &world.post {
             acts.push(Act::Deliver(letter.clone()));
-            if more {
+            if may(Kind::Letter) {
                 acts.push(Act::Double(letter.clone()));
             }
         }
@@ -87,15 +87,18 @@ impl Model for Bounds {
                         acts.push(Act::Acquire(r));
                     }
                     acts.extend(warming.map(|_| Act::WarmUp(r)));
-                    if more {
-                        acts.extend([Act::Crash(r), Act::Withdraw(r)]);
+                    if may(Kind::Crash) {
+                        acts.push(Act::Crash(r));
+                    }
+                    if may(Kind::Successor) {
+                        acts.push(Act::Withdraw(r));
                         acts.extend(warming.map(|_| Act::FailToWarmUp(r)));
                     }
                 }
                 Replica::Leader(leader) => {
                     acts.push(Act::See(r));
                     match leader.worker {
-                        Worker::Works if more => acts.push(Act::EndByItself(r)),
+                        Worker::Works if may(Kind::Loss) => acts.push(Act::EndByItself(r)),
                         Worker::Works | Worker::Joined => {}
                         Worker::Resumes => acts.extend([Act::Resume(r), Act::Join(r)]),
                         Worker::Quiesces | Worker::Killed => acts.push(Act::Join(r)),
@@ -104,16 +107,19 @@ impl Model for Bounds {
                         acts.push(Act::ClaimToBeJoined(r));
                     }
                     acts.extend(leader.releasing.map(|_| Act::Release(r)));
-                    if more {
-                        acts.extend([Act::Crash(r), Act::AskAgain(r)]);
-                        acts.extend(leader.renews.then_some(Act::Lose(r)));
-                        if leader.releasing.is_some() {
-                            acts.extend([
-                                Act::RefuseRelease(r),
-                                Act::LoseReleaseAnswer(r),
-                                Act::DelayRelease(r),
-                            ]);
-                        }
+                    if may(Kind::Crash) {
+                        acts.push(Act::Crash(r));
+                    }
+                    if may(Kind::Ask) && leader.fence == 1 {
+                        acts.push(Act::AskAgain(r));
+                    }
+                    if may(Kind::Loss) && leader.renews {
+                        acts.push(Act::Lose(r));
+                    }
+                    if may(Kind::Release) && leader.releasing.is_some() {
+                        let troubles =
+                            [Act::RefuseRelease(r), Act::LoseReleaseAnswer(r), Act::DelayRelease(r)];
+                        acts.extend(troubles);
                     }
                 }
             }

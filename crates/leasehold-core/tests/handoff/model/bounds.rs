@@ -16,12 +16,30 @@ pub(super) struct Bounds {
     pub(super) ttl: u64,
     /// How many terms there may be.
     pub(super) terms: u64,
-    /// How many things go wrong in one story, besides letters that are lost or late: crashes, losses of the lease, troubled
-    /// releases, doubled letters, failed warm-ups, withdrawals, workers that end by themselves, a second ask.
+    /// How many things go wrong in one story, besides letters that are lost or late.
     pub(super) mishaps: u8,
+    /// What may go wrong.
+    pub(super) kinds: &'static [Kind],
     /// The last tick.
     pub(super) ticks: u64,
     pub(super) mutation: Mutation,
+}
+
+/// What may go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A replica dies, and may come again.
+    Crash,
+    /// A lease is lost; a worker ends by itself.
+    Loss,
+    /// A release is refused, or its answer is lost, or it arrives late.
+    Release,
+    /// A letter comes twice.
+    Letter,
+    /// A warm-up fails, or a candidate withdraws.
+    Successor,
+    /// It is asked again, to leave.
+    Ask,
 }
 
 /// What is taken away, to see that it is missed.
@@ -36,11 +54,11 @@ pub(super) enum Mutation {
 }
 
 impl Bounds {
-    pub(super) fn two() -> Self {
+    pub(super) fn two(title: &'static str, mishaps: u8, kinds: &'static [Kind]) -> Self {
         let each = Duration::from_millis(1);
         let plan = Plan { answer: each, quiesce: each, join: each, commit: each, retry: each, window: each };
         Self {
-            title: "two replicas",
+            title,
             replicas: 2,
             to: To::ANYONE,
             otherwise: Otherwise::LeadOn,
@@ -48,14 +66,21 @@ impl Bounds {
             plan,
             ttl: 1,
             terms: 2,
-            mishaps: 2,
+            mishaps,
+            kinds,
             ticks: 8,
             mutation: Mutation::None,
         }
     }
 
     pub(super) fn three() -> Self {
-        let title = "three replicas";
-        Self { title, replicas: 3, mishaps: 1, within: Duration::from_millis(3), ticks: 9, ..Self::two() }
+        Self { replicas: 3, ..Self::two("three", 0, &[]) }
+    }
+
+    /// Time for three releases, if two are in trouble.
+    pub(super) fn slow_to_commit(mut self) -> Self {
+        self.plan.commit = Duration::from_millis(3);
+        self.ticks += 2;
+        self
     }
 }
