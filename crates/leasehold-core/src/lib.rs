@@ -6,7 +6,8 @@
 //! # Map
 //! * Words: [`LeaseName`], [`ReplicaId`], [`Fence`], [`Bid`] and [`Claim`], [`Note`], [`Predecessor`], [`TraceContext`].
 //! * Time: [`Clock`] and [`Moment`], [`Timing`] with its checked triangle.
-//! * Machines: [`campaign`] (wanting a lease), [`tenure`] (having one), [`backoff`]. What they prove to a holder:
+//! * Machines: [`campaign`] (wanting a lease), [`tenure`] (having one), [`handoff`] (passing one on), [`backoff`]. What they
+//!   prove to a holder:
 //!   [`Grant`], [`Permit`], [`Standing`], [`Lost`].
 //! * The contract of a store: [`store`] (rules and traits), [`outcome`] (its answers), [`StoreError`], [`LeaseRecord`],
 //!   [`Watch`], [`Traits`].
@@ -19,6 +20,7 @@ pub mod clock;
 pub mod error;
 pub mod fence;
 pub mod grant;
+pub mod handoff;
 pub mod mail;
 pub mod memory;
 pub mod name;

@@ -1,0 +1,49 @@
+//! What is wanted of an incumbent.
+
+use crate::{ReplicaId, TraceContext};
+use std::{sync::Arc, time::Duration};
+
+/// A wish that the incumbent hand over.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ask {
+    /// In whose favour.
+    pub to: To,
+    /// How long the incumbent may take to find a successor and to let its worker finish. What follows (the join, the
+    /// release, the taking over) has the bounds of the [`Plan`](super::Plan); [`Plan::longest`](super::Plan::longest) is
+    /// the sum. Zero: there is no time to ask anybody, nor to let the worker finish.
+    pub within: Duration,
+    /// What becomes of it if nobody takes over.
+    pub otherwise: Otherwise,
+    /// Who wants it, for people to read.
+    pub by: Arc<str>,
+    /// Why, for people to read.
+    pub reason: Arc<str>,
+    /// The trace it belongs to. All letters of the handoff carry it.
+    pub trace: TraceContext,
+}
+
+/// In whose favour.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum To {
+    /// Whoever is ready: the preferred one first if there is one, then by rank in the roster.
+    Anyone {
+        /// Asked before all others, if it is a candidate.
+        preferred: Option<ReplicaId>,
+    },
+    /// This replica, or nobody.
+    Replica(ReplicaId),
+}
+
+impl To {
+    /// Anyone, nobody preferred.
+    pub const ANYONE: Self = Self::Anyone { preferred: None };
+}
+
+/// What becomes of the lease if nobody takes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Otherwise {
+    /// The incumbent goes on leading, as long as its worker can.
+    LeadOn,
+    /// The incumbent leaves all the same (its process is about to end), and anyone may lead.
+    Leave,
+}

@@ -1,0 +1,98 @@
+//! The successor, step by step.
+
+use super::common::{MS, at, fence, id, lease, letter, replica};
+use leasehold_core::{
+    LeaseRecord, LeaseState,
+    handoff::{
+        Message, Successor,
+        successor::{Action, Event},
+    },
+};
+
+fn successor() -> Successor {
+    Successor::new(replica("b"), lease())
+}
+
+fn heard(successor: &mut Successor, ms: u64, handoff: u128, term: u64, message: Message) -> Vec<Action> {
+    let letter = letter(handoff, term, message);
+    successor.step(at(ms), Event::Letter { from: replica("a"), letter })
+}
+
+fn said(todo: &[Action]) -> Vec<&Message> {
+    let sent = todo.iter().filter_map(|action| match action {
+        Action::Send { letter, .. } => Some(&letter.message),
+        _ => None,
+    });
+    sent.collect()
+}
+
+fn warms_up(todo: &[Action]) -> bool {
+    todo.iter().any(|action| matches!(action, Action::WarmUp { .. }))
+}
+
+fn reserved_for(heir: &str, counter: u64) -> Event {
+    let state = LeaseState::Reserved { heir: replica(heir), remaining: MS };
+    Event::Sighted(LeaseRecord { counter: Some(fence(counter)), state, ..LeaseRecord::unknown(lease()) })
+}
+
+#[test]
+fn it_warms_up_says_ready_bids_and_says_assumed() {
+    let mut b = successor();
+    assert!(warms_up(&heard(&mut b, 0, 1, 7, Message::Propose)));
+    assert!(said(&heard(&mut b, 1, 1, 7, Message::Propose)).is_empty(), "doubled: it warms up once");
+    assert_eq!(said(&b.step(at(2), Event::WarmedUp(id(1)))), [&Message::Ready]);
+    assert_eq!(said(&heard(&mut b, 3, 1, 7, Message::Propose)), [&Message::Ready], "its answer was lost");
+    assert!(heard(&mut b, 4, 1, 7, Message::Yours).contains(&Action::Bid));
+    let assumed = Message::Assumed { fence: fence(8) };
+    assert_eq!(said(&b.step(at(5), Event::Granted(fence(8)))), [&assumed]);
+    assert_eq!(b.handoff(), None);
+}
+
+#[test]
+fn a_lost_yours_is_made_good_by_the_record() {
+    let mut b = successor();
+    heard(&mut b, 0, 1, 7, Message::Propose);
+    assert!(!b.step(at(1), reserved_for("c", 7)).contains(&Action::Bid));
+    assert!(b.step(at(2), reserved_for("b", 7)).contains(&Action::Bid));
+    assert!(!b.step(at(3), reserved_for("b", 7)).contains(&Action::Bid), "one hint a reservation");
+    // Whatever a forged letter said before, the record counts.
+    let mut b = successor();
+    heard(&mut b, 0, 9, 7, Message::Yours);
+    assert!(b.step(at(1), reserved_for("b", 7)).contains(&Action::Bid));
+}
+
+#[test]
+fn abort_and_silence_put_it_back_in_line() {
+    let mut b = successor();
+    heard(&mut b, 0, 1, 7, Message::Propose);
+    assert!(heard(&mut b, 1, 1, 7, Message::Abort).contains(&Action::StandDown { handoff: id(1) }));
+    assert!(!warms_up(&heard(&mut b, 2, 1, 7, Message::Propose)), "late: it was taken back");
+    assert!(warms_up(&heard(&mut b, 3, 2, 7, Message::Propose)));
+    assert!(b.step(at(503), Event::Wake).contains(&Action::StandDown { handoff: id(2) }));
+    assert!(said(&b.step(at(504), Event::WarmedUp(id(2)))).is_empty());
+}
+
+#[test]
+fn it_declines_when_it_is_unfit_or_unwilling() {
+    let mut b = successor();
+    heard(&mut b, 0, 1, 7, Message::Propose);
+    let todo = b.step(at(1), Event::Unfit { handoff: id(1), why: "cold".into() });
+    assert_eq!(said(&todo), [&Message::Decline { why: "cold".into() }]);
+    heard(&mut b, 2, 2, 7, Message::Propose);
+    b.step(at(3), Event::WarmedUp(id(2)));
+    let todo = b.step(at(4), Event::Unwilling { why: "leaving".into() });
+    assert_eq!(said(&todo), [&Message::Decline { why: "leaving".into() }], "also after it was ready");
+    let todo = heard(&mut b, 5, 3, 7, Message::Propose);
+    assert!(!warms_up(&todo) && said(&todo).len() == 1);
+}
+
+#[test]
+fn a_term_that_is_over_proposes_nothing() {
+    let mut b = successor();
+    b.step(at(0), reserved_for("c", 9));
+    let before = b.clone();
+    for message in [Message::Propose, Message::Yours, Message::Abort] {
+        heard(&mut b, 1, 1, 8, message);
+        assert_eq!(b, before);
+    }
+}
