@@ -12,6 +12,7 @@ pages! {
     leases = "guide/leases.md";
     elections = "guide/elections.md";
     fences = "guide/fences.md";
+    postgres = "guide/postgres.md";
     workers = "guide/workers.md";
     testing = "guide/testing.md";
 }

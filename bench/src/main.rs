@@ -13,6 +13,7 @@
 //! | `memory` | what a held lease weighs |
 //! | `pairs` | acquire and release on Redis, beside bare commands and two other libraries |
 //! | `renewals` | ten thousand renewals on Redis, together and one by one |
+//! | `postgres` | pairs, transactions and renewals on PostgreSQL, beside bare statements and sqlx |
 //! | `waiters` | what a thousand candidates ask of a Redis server |
 //! | `table` | the rows, and the page they make |
 
@@ -21,6 +22,7 @@ mod fenced;
 mod idle;
 mod memory;
 mod pairs;
+mod postgres;
 mod renewals;
 mod table;
 mod takeover;
@@ -60,6 +62,7 @@ fn measure_only(part: &str) -> anyhow::Result<Table> {
         "pairs" => pairs::run(&mut table)?,
         "renewals" => renewals::run(&mut table)?,
         "waiters" => waiters::run(&mut table)?,
+        "postgres" => postgres::run(&mut table)?,
         _ => bail!("there is no part {part}"),
     }
     Ok(table)
@@ -75,5 +78,6 @@ fn measure() -> anyhow::Result<Table> {
     pairs::run(&mut table)?;
     renewals::run(&mut table)?;
     waiters::run(&mut table)?;
+    postgres::run(&mut table)?;
     Ok(table)
 }

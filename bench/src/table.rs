@@ -72,7 +72,7 @@ fn machine() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let model = if model.is_empty() { "unknown processor" } else { model };
     format!(
-        "Machine: {model}, {cores} cores, Linux {}; release build; SQLite in a temporary directory on its disk, Redis on loopback.",
+        "Machine: {model}, {cores} cores, Linux {}; release build; SQLite in a temporary directory on its disk, Redis and PostgreSQL on loopback.",
         kernel.trim()
     )
 }

@@ -8,7 +8,7 @@ pub(crate) use replica::holder;
 use crate::table::{Table, median, ms, p99};
 use anyhow::Context as _;
 use leasehold::{LeaseName, LeaseState, SharedStore};
-use leasehold_testkit::redis::Redis;
+use leasehold_testkit::{postgres::Postgres, redis::Redis};
 use replica::{Replica, Way};
 use std::time::Duration;
 
@@ -25,7 +25,11 @@ pub(crate) async fn run(table: &mut Table) -> anyhow::Result<()> {
     let goals = ["median below 30 ms", "median below 50 ms", "median below 30 ms"];
     on(table, "SQLite", &url, goals).await?;
     let server = Redis::new().start().await?;
-    on(table, "Redis", &server.url(), ["median below 5 ms", "median below 20 ms", "median below 10 ms"]).await
+    on(table, "Redis", &server.url(), ["median below 5 ms", "median below 20 ms", "median below 10 ms"])
+        .await?;
+    let server = Postgres::new().fsync().start().await?;
+    let url = format!("{}?migrate=yes", server.url());
+    on(table, "PostgreSQL", &url, ["median below 10 ms", "median below 20 ms", "median below 30 ms"]).await
 }
 
 /// After a release, a kill, an expiry.

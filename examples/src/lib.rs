@@ -4,11 +4,17 @@
 //!   its lease, and no client sees more of it than a short wait.
 //! * [`paused_holder`]: the smallest case for fences: a holder sleeps through its lease, wakes, and writes.
 //! * [`shared_cache`]: one replica refreshes a cache in Redis; a late refresh is refused in the same step that would write it.
-//! * [`clock`], [`process`], [`hold`], [`store`]: what both need.
+//! * [`job_queue`]: workers claim rows of a table in PostgreSQL; one is killed, one paused, and no job is lost or done twice.
+//! * [`invoices`]: a nightly run in PostgreSQL; its fence is checked in the transaction of each invoice.
+//! * [`clock`], [`process`], [`cast`], [`hold`], [`store`], [`database`]: what several need.
 
+pub mod cast;
 pub mod clock;
+pub mod database;
 pub mod fanout;
 pub mod hold;
+pub mod invoices;
+pub mod job_queue;
 pub mod paused_holder;
 pub mod process;
 pub mod shared_cache;

@@ -77,16 +77,27 @@ fn a_shared_cache_goes_on_where_the_run_before_ended_though_the_lease_was_lost()
     }
 }
 
-#[test]
-fn the_fan_out_runs_on_redis() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let server = runtime.block_on(leasehold_testkit::redis::Redis::new().start()).unwrap();
-    let output =
-        example("fanout").args(["--seconds", "6", "--json", "--store", &server.url()]).output().unwrap();
+/// On a store that processes of many hosts share.
+fn the_fan_out_runs_on(store: &str) {
+    let output = example("fanout").args(["--seconds", "6", "--json", "--store", store]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["ok"], true);
     assert!(result["events"].as_u64().unwrap() > 100);
+}
+
+#[test]
+fn the_fan_out_runs_on_redis() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(leasehold_testkit::redis::Redis::new().start()).unwrap();
+    the_fan_out_runs_on(&server.url());
+}
+
+#[test]
+fn the_fan_out_runs_on_postgresql() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(leasehold_testkit::postgres::Postgres::new().start()).unwrap();
+    the_fan_out_runs_on(&format!("{}?migrate=yes", server.url()));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The stores that several processes can share.
 
-use leasehold_testkit::redis::{Redis, RedisServer};
+use leasehold_testkit::{
+    postgres::{Postgres, PostgresServer},
+    redis::{Redis, RedisServer},
+};
 use std::path::Path;
 
 /// A kind of store that several processes can share. `memory:` is none: each process would have its own.
@@ -10,13 +13,24 @@ pub enum Backend {
     Sqlite,
     /// A Redis server.
     Redis,
+    /// A PostgreSQL server, as the system has it.
+    Postgres,
 }
 
 /// A fresh store, and what must run as long as it is used.
 #[derive(Debug)]
 pub(crate) struct Housing {
     pub(crate) address: String,
-    pub(crate) redis: Option<RedisServer>,
+    pub(crate) server: Server,
+}
+
+/// What keeps a store.
+#[derive(Debug)]
+pub(crate) enum Server {
+    /// Nobody, or somebody else.
+    None,
+    Redis(RedisServer),
+    Postgres(PostgresServer),
 }
 
 impl Backend {
@@ -24,7 +38,8 @@ impl Backend {
     pub(crate) async fn house(self, dir: &Path) -> Housing {
         match self {
             Self::Sqlite => {
-                Housing { address: format!("sqlite:{}", dir.join("leases.db").display()), redis: None }
+                let address = format!("sqlite:{}", dir.join("leases.db").display());
+                Housing { address, server: Server::None }
             }
             Self::Redis => {
                 let server = Redis::new()
@@ -32,9 +47,18 @@ impl Backend {
                     .start()
                     .await
                     .unwrap_or_else(|error| panic!("{error}"));
-                Housing { address: server.url(), redis: Some(server) }
+                Housing { address: server.url(), server: Server::Redis(server) }
             }
+            Self::Postgres => Housing::on(Postgres::new()).await,
         }
+    }
+}
+
+impl Housing {
+    /// On a server that is as described. Its schema is made by whoever comes first.
+    pub(crate) async fn on(postgres: Postgres) -> Self {
+        let server = postgres.start().await.unwrap_or_else(|error| panic!("{error}"));
+        Self { address: format!("{}?migrate=yes", server.url()), server: Server::Postgres(server) }
     }
 }
 
@@ -59,6 +83,16 @@ macro_rules! on_every_store {
                 #[test]
                 fn $test() {
                     let site = $crate::Site::new($crate::Backend::Redis, env!("CARGO_BIN_EXE_replica"));
+                    super::$test(&site);
+                }
+            )*
+        }
+
+        mod postgres {
+            $(
+                #[test]
+                fn $test() {
+                    let site = $crate::Site::new($crate::Backend::Postgres, env!("CARGO_BIN_EXE_replica"));
                     super::$test(&site);
                 }
             )*

@@ -1,8 +1,14 @@
 //! One test's own store, and the replicas that meet there.
 
-use crate::{Backend, Casting, Deadline, FullDisk, WallClock, backend::Housing};
+use crate::{
+    Backend, Casting, Deadline, FullDisk, WallClock,
+    backend::{Housing, Server},
+};
 use leasehold::{BootClock, Clock, Force, LeaseName, LeaseRecord, LeaseState, ReplicaId, SharedStore};
-use leasehold_testkit::redis::RedisServer;
+use leasehold_testkit::{
+    postgres::{Postgres, PostgresServer},
+    redis::RedisServer,
+};
 use std::{
     cell::{OnceCell, RefCell},
     fmt,
@@ -21,7 +27,7 @@ const STORE_DIR: &str = "store";
 pub struct Site {
     // Dropped in this order: the store before the runtime that it needs, the directory last.
     store: OnceCell<SharedStore>,
-    redis: RefCell<Option<RedisServer>>,
+    server: RefCell<Server>,
     runtime: Runtime,
     address: String,
     program: &'static str,
@@ -74,14 +80,36 @@ impl Site {
     /// If there is no room for it.
     #[must_use]
     pub fn new(backend: Backend, program: &'static str) -> Self {
+        Self::housed(program, async |dir| backend.house(dir).await)
+    }
+
+    /// A store on a fresh server that is as described.
+    ///
+    /// # Panics
+    /// If the server cannot be started.
+    #[must_use]
+    pub fn on_server(postgres: Postgres, program: &'static str) -> Self {
+        Self::housed(program, async |_| Housing::on(postgres).await)
+    }
+
+    /// The store at an address, whose servers are the test's own.
+    ///
+    /// # Panics
+    /// If there is no room for the test's directory.
+    #[must_use]
+    pub fn at(address: String, program: &'static str) -> Self {
+        Self::housed(program, async |_| Housing { address, server: Server::None })
+    }
+
+    fn housed(program: &'static str, house: impl AsyncFnOnce(&Path) -> Housing) -> Self {
         let dir = TempDir::new().expect("a directory for the test");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime for the test");
-        let Housing { address, redis } = runtime.block_on(backend.house(&dir.path().join(STORE_DIR)));
-        Self { store: OnceCell::new(), redis: redis.into(), runtime, address, program, dir }
+        let Housing { address, server } = runtime.block_on(house(&dir.path().join(STORE_DIR)));
+        Self { store: OnceCell::new(), server: server.into(), runtime, address, program, dir }
     }
 
     /// A replica to be started here.
@@ -89,24 +117,40 @@ impl Site {
         Casting::new(self.program, &self.address, id)
     }
 
-    /// Does something with the server of the store.
+    /// Does something with the Redis server of the store.
     ///
     /// # Panics
     /// If the store has none.
     pub fn on_redis<T>(&self, act: impl FnOnce(&RedisServer) -> T) -> T {
-        act(self.redis.borrow().as_ref().expect("a store on a Redis server"))
+        match &*self.server.borrow() {
+            Server::Redis(server) => act(server),
+            other => panic!("a store on a Redis server, not {other:?}"),
+        }
+    }
+
+    /// Does something with the PostgreSQL server of the store.
+    ///
+    /// # Panics
+    /// If the store has none.
+    pub fn on_postgres<T>(&self, act: impl FnOnce(&PostgresServer) -> T) -> T {
+        match &*self.server.borrow() {
+            Server::Postgres(server) => act(server),
+            other => panic!("a store on a PostgreSQL server, not {other:?}"),
+        }
     }
 
     /// Kills the server of the store, and starts it again.
     ///
     /// # Panics
     /// If the store has none, or it does not come back.
-    pub fn restart_redis(&self) {
-        let mut server = self.redis.borrow_mut();
-        let server = server.as_mut().expect("a store on a Redis server");
+    pub fn restart_server(&self) {
+        let mut server = self.server.borrow_mut();
         let restarted = self.runtime.block_on(async {
-            server.kill().await;
-            server.restart().await
+            match &mut *server {
+                Server::Redis(server) => server.restart().await,
+                Server::Postgres(server) => server.restart().await,
+                Server::None => panic!("a store on a server"),
+            }
         });
         restarted.unwrap_or_else(|error| panic!("{error}"));
     }

@@ -20,7 +20,7 @@ fn a_restart_within_the_ttl_costs_no_term() {
     let site = site();
     let mut a = site.replica("a").ttl(Duration::from_secs(6)).elect();
     let first = a.acquired().fence;
-    site.restart_redis();
+    site.restart_server();
     let back = a.count(is_renewal);
     a.wait("a renewal after the restart", |said| is_renewal(&said.what));
     assert!(a.count(is_renewal) > back && a.leads());

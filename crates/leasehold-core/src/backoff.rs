@@ -1,5 +1,9 @@
 //! Growing, jittered delays that a seed repeats.
 
+mod retry;
+
+pub use retry::{Retry, until};
+
 use std::time::Duration;
 
 /// Delays that double from `base` to `cap`, each drawn between half and the whole of its step, so that many

@@ -1,6 +1,7 @@
 //! How a term stands, and why it was lost.
 
 use crate::{Fence, LeaseName, Moment, NotHolder, Stale, StoreError};
+use std::sync::Arc;
 
 /// How a term stands. An ordered stream of these is what a holder's observers see.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +81,9 @@ pub enum LostCause {
     /// released either: it expires.
     #[error("the worker did not end when its time was over; its lease is left to expire")]
     Overrun,
+    /// The session that held a database's lock is over, or could not be proved in time. The text says which.
+    #[error("its session is over: {0}")]
+    SessionEnded(Arc<str>),
     /// This process gave it up.
     #[error("given up by this process")]
     Released,
@@ -94,7 +98,7 @@ fn holder(answer: &NotHolder) -> String {
 
 impl LostCause {
     /// The word for it, for labels: `expired`, `not-holder`, `stale`, `no-pulse`, `renewer-ended`,
-    /// `last-call`, `overrun`, `released`.
+    /// `last-call`, `overrun`, `session-ended`, `released`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -105,6 +109,7 @@ impl LostCause {
             Self::RenewerEnded => "renewer-ended",
             Self::LastCall => "last-call",
             Self::Overrun => "overrun",
+            Self::SessionEnded(_) => "session-ended",
             Self::Released => "released",
         }
     }

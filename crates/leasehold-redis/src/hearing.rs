@@ -5,8 +5,7 @@
 //!                       ├─ ear      the connection and its subscriptions
 //!                       ├─ watches  who watches what, and what was shown
 //!                       ├─ inboxes  whose letters
-//!                       ├─ poll     how often the witnesses of others are asked for
-//!                       └─ retry    when to try again what failed
+//!                       └─ poll     how often the witnesses of others are asked for
 //! ```
 //!
 //! The task begins when something is to be heard, on the runtime of whoever asks first. It ends with the store, wherever it
@@ -16,7 +15,6 @@ mod attend;
 mod ear;
 mod inboxes;
 mod poll;
-mod retry;
 mod watches;
 
 use crate::{error::Failure, keys::slot, link::Link, witness::Presence};

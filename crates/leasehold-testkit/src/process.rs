@@ -136,7 +136,22 @@ impl Process {
 
     /// Freezes the program and everything it started, and returns when they are frozen.
     pub fn pause(&self) {
-        self.signal_family(Signal::STOP);
+        let mut frozen = Vec::new();
+        // Until nobody is left who could have started another one meanwhile.
+        loop {
+            let family = if self.child.id().is_some() { family::of(self.pid) } else { Vec::new() };
+            let awake: Vec<_> = family.into_iter().filter(|member| !frozen.contains(member)).collect();
+            if awake.is_empty() {
+                break;
+            }
+            for member in &awake {
+                let _ = rustix::process::kill_process(*member, Signal::STOP);
+            }
+            awake.iter().for_each(|member| family::wait_until_stopped(*member));
+            frozen.extend(awake);
+        }
+        // Whom the family has disowned, and all of it where there is no `/proc`.
+        let _ = rustix::process::kill_process_group(self.pid, Signal::STOP);
         family::wait_until_stopped(self.pid);
     }
 

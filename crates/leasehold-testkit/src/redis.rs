@@ -17,13 +17,12 @@ mod cluster;
 mod flavour;
 mod resp;
 mod sentinel;
-mod tls;
 
+pub use crate::certificates::Certificates;
 pub use cluster::Cluster;
 pub use flavour::Flavour;
 pub use resp::Reply;
 pub use sentinel::Sentinels;
-pub use tls::Certificates;
 
 use crate::server::{Ready, Recipe, Server, StartError, free_port};
 use std::{
@@ -130,6 +129,7 @@ impl Redis {
             program: self.flavour.program(),
             ready: Ready::Line(if self.sentinel { "+monitor" } else { "Ready to accept connections" }),
             env: Vec::new(),
+            user: None,
             within: WITHIN,
             args: Arc::new(move |dir, port| self.args(dir, port)),
         };

@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fmt, io,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -30,6 +31,8 @@ pub struct Recipe {
     pub args: Args,
     /// Variables to set.
     pub env: Vec<(OsString, OsString)>,
+    /// Under whose name it runs; `None`: whoever runs the test. Its directory belongs to that user, too.
+    pub user: Option<User>,
     /// When it is ready.
     pub ready: Ready,
     /// How long it may take to be ready, and to end when asked to.
@@ -40,6 +43,15 @@ impl fmt::Debug for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Recipe({}, ready: {:?})", self.program.display(), self.ready)
     }
+}
+
+/// A user of the system, by numbers. Only root can start something for another user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// Who.
+    pub uid: u32,
+    /// And of which group.
+    pub gid: u32,
 }
 
 /// When a server is ready.
@@ -183,8 +195,14 @@ pub(crate) fn free_port() -> io::Result<u16> {
 }
 
 async fn launch(recipe: &Recipe, dir: &Path, addr: SocketAddr) -> Result<Process, StartError> {
+    if let Some(user) = recipe.user {
+        std::os::unix::fs::chown(dir, Some(user.uid), Some(user.gid))?;
+    }
     let mut command = Command::new(&recipe.program);
     command.args((recipe.args)(dir, addr.port())).envs(recipe.env.iter().cloned()).current_dir(dir);
+    if let Some(user) = recipe.user {
+        command.uid(user.uid).gid(user.gid);
+    }
     let mut process = Process::spawn(&mut command).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StartError::NotInstalled(recipe.program.clone()),
         _ => StartError::Io(error),

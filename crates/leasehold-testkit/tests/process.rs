@@ -105,12 +105,15 @@ async fn a_dropped_process_is_gone_with_all_that_it_started() {
 #[tokio::test]
 async fn a_process_does_not_outlive_a_killed_test_process() {
     let mut parent = Process::spawn(&mut Process::role("role_of_a_parent")).unwrap();
-    let grandchild: u32 = parent.line("started ", WITHIN).await[8..].parse().unwrap();
-    assert!(is_alive(grandchild));
+    let line = parent.line("started ", WITHIN).await;
+    let family: Vec<u32> = line.split(' ').skip(1).map(|id| id.parse().unwrap()).collect();
+    assert!(family.len() == 2 && family.iter().all(|id| is_alive(*id)));
     // The parent alone, as an out-of-memory kill would: the grandchild is in a group of its own.
     parent.signal(Signal::KILL);
     assert_eq!(parent.exit(WITHIN).await.signal(), Some(9));
-    until_gone(grandchild).await;
+    for id in family {
+        until_gone(id).await;
+    }
 }
 
 #[tokio::test]
@@ -119,8 +122,10 @@ async fn role_of_a_parent() {
     if !is_role("role_of_a_parent") {
         return;
     }
-    let child = Process::spawn(&mut sh("sleep 1000")).unwrap();
-    println!("started {}", child.id());
+    // One that it started is in a group of its own, and frozen, as a server's child can be.
+    let script = "set -m; sleep 1000 & child=$!; set +m; kill -s STOP $child; echo $child; sleep 1000";
+    let mut child = Process::spawn(&mut sh(script)).unwrap();
+    println!("started {} {}", child.id(), child.line("", WITHIN).await);
     std::io::stdout().flush().unwrap();
     // Until it is killed.
     for _ in std::io::stdin().lock().lines() {}

@@ -29,6 +29,7 @@ fn counter(ready: Ready) -> Recipe {
             args
         }),
         env: role.get_envs().filter_map(|(key, value)| Some((key.into(), value?.into()))).collect(),
+        user: None,
         ready,
         within: WITHIN,
     }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 /// * `memory:`: a fresh store in this process, for tests and single-process programs.
 /// * `sqlite:PATH`: a file shared by the processes of one host; made, with its directory, if it is missing. Feature
 ///   `sqlite`, on by default.
-///
 /// * `redis://…`, `rediss://…`, `redis+unix://…`, `redis+sentinel://…`, `redis+cluster://…`: servers shared by many hosts;
 ///   see the crate `leasehold-redis`. Feature `redis`.
+/// * `postgres://…`: a PostgreSQL database shared by many hosts; see the crate `leasehold-postgres`. Feature `postgres`.
 ///
 /// # Errors
 /// [`StoreError`], of the kind `Config` for an address that no compiled-in store understands. No error shows a
@@ -25,11 +25,16 @@ pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
         _ if leasehold_redis::Config::SCHEMES.contains(&scheme) => {
             Ok(Arc::new(leasehold_redis::RedisStore::open(url).await?))
         }
+        #[cfg(feature = "postgres")]
+        _ if leasehold_postgres::Config::SCHEMES.contains(&scheme) => {
+            Ok(Arc::new(leasehold_postgres::PostgresStore::open(url).await?))
+        }
         _ => {
             let known = [
                 Some("memory:"),
                 cfg!(feature = "sqlite").then_some("sqlite:PATH"),
                 cfg!(feature = "redis").then_some("redis://HOST:PORT/DB"),
+                cfg!(feature = "postgres").then_some("postgres://HOST:PORT/DATABASE"),
             ];
             let known = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
             let problem = format!("the scheme `{scheme}:` is not known to this program; it knows {known}");

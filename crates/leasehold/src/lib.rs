@@ -28,7 +28,7 @@
 //! * [`Lease`]: hold once, while a future runs. [`ElectionBuilder`] and [`Election`]: want to lead from now on.
 //! * [`Term`]: what a worker gets. [`Worker`] and [`Notice`]: an actor as a worker.
 //! * [`Fenced`]: a resource behind a fence. [`Standings`], [`Position`], [`Event`]: what observers see.
-//! * [`shutdown`]: ending in order on a signal.
+//! * [`shutdown`]: ending in order on a signal. `session_lock` (feature `postgres`): work under a PostgreSQL session's lock.
 //! * [`leasehold_core`], re-exported: the words, the machines, and the contract of a store.
 
 mod calls;
@@ -48,6 +48,8 @@ mod node;
 mod renewer;
 mod reply;
 mod seed;
+#[cfg(feature = "postgres")]
+pub mod session_lock;
 pub mod shutdown;
 mod standing;
 mod telemetry;

@@ -6,8 +6,7 @@
 
 mod berth;
 
-pub(crate) use berth::Berth;
-use berth::Leash;
+pub(crate) use berth::{Berth, Leash};
 
 use crate::{
     context::Context,

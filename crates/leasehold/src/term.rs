@@ -3,6 +3,8 @@
 mod scope;
 
 pub(crate) use scope::Scope;
+#[cfg(feature = "postgres")]
+pub(crate) use scope::panic_text;
 
 use leasehold_core::{
     Fence, Grant, LeaseName, Lost, Note, NoteTooLarge, Permit, PermitError, Predecessor, ReplicaId,

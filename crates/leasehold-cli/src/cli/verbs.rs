@@ -141,6 +141,16 @@ pub struct Doctor {
     /// Write one JSON object.
     #[arg(long)]
     pub json: bool,
+    /// Lay out the store's schema in its PostgreSQL database, or bring it up to this program, and measure nothing. Done
+    /// already is no error; any number of hosts may do it at once.
+    #[arg(long, conflicts_with_all = ["length", "json", "print_sql"])]
+    pub migrate: bool,
+    /// Write the statements that `--migrate` would run on an empty PostgreSQL database, for whoever may run them.
+    #[arg(long, conflicts_with_all = ["length", "json"])]
+    pub print_sql: bool,
+    /// With `--print-sql`: also those that let this role use the store, and do nothing else.
+    #[arg(long, value_name = "ROLE", requires = "print_sql")]
+    pub role: Option<String>,
 }
 
 /// What the command of a lease finds in its environment.

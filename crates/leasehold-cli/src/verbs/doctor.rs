@@ -1,5 +1,6 @@
 //! `doctor`: is this store, from this host, fit for leases, and for which?
 
+mod layout;
 mod measure;
 
 use crate::{
@@ -21,6 +22,12 @@ const SLOWEST_IN_TTL: u32 = 30;
 const LEAST_ADVISED: Duration = Duration::from_millis(500);
 
 pub(super) async fn doctor(doctor: Doctor, common: Common) -> Result<Exit, Exit> {
+    if doctor.migrate {
+        return layout::migrate(common).await;
+    }
+    if doctor.print_sql {
+        return layout::print(common, doctor.role.as_deref());
+    }
     let session = Session::open(common).await?;
     let measured = session.ask_for(doctor.length, measure::measure(&session, doctor.length)).await?;
     let findings = session.ask(session.store.diagnose()).await?;

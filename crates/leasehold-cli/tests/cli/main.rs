@@ -13,6 +13,7 @@ mod launch;
 mod losing;
 mod parent_death;
 mod paused;
+mod postgres;
 mod pty;
 mod redis;
 mod secrets;

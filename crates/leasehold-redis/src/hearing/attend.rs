@@ -8,7 +8,6 @@ use super::{
     ear::{Ear, Subscriptions, is_end},
     inboxes::Inboxes,
     poll::Poll,
-    retry::{Retry, until},
     watches::Watches,
 };
 use crate::{
@@ -17,7 +16,10 @@ use crate::{
     look,
     witness::{self, Presence, Seen, Witness},
 };
-use leasehold_core::{StoreErrorKind, Verb};
+use leasehold_core::{
+    StoreErrorKind, Verb,
+    backoff::{Retry, until},
+};
 use redis::Msg;
 use std::{sync::Arc, time::Duration};
 use tokio::{

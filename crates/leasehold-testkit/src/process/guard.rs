@@ -1,4 +1,4 @@
-//! Ends a process group when the test process itself is killed and can end nothing any more.
+//! Ends a process and its descendants when the test process itself is killed and can end nothing any more.
 
 use rustix::process::Pid;
 use std::{
@@ -6,6 +6,24 @@ use std::{
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
 };
+
+/// Whom to end is found out before anybody is ended, as orphans name no parent any more: a server may give its children
+/// groups of their own, and one that is frozen does not notice that its parent is gone. Where there is no `/proc`, the
+/// group is all that is ended.
+const SCRIPT: &str = r#"
+    read -r _
+    group=$1 family= generation=$1
+    while [ -n "$generation" ]; do
+        family="$family $generation" next=
+        for stat in /proc/[0-9]*/stat; do
+            read -r line < "$stat" || continue
+            set -- ${line##*) }
+            case " $generation " in *" $2 "*) id=${stat#/proc/}; next="$next ${id%/stat}" ;; esac
+        done
+        generation=${next# }
+    done
+    kill -s KILL -- "-$group" $family
+"#;
 
 /// A shell that waits for the end of its input, which only this process holds open: however this process ends, the
 /// kernel closes it. Unlike a parent-death signal this works on every Unix, and whatever thread started the process.
@@ -17,7 +35,7 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn over(group: Pid) -> io::Result<Self> {
         let shell = Command::new("/bin/sh")
-            .args(["-c", "read -r _; kill -s KILL -- \"-$1\"", "leasehold-test-guard"])
+            .args(["-c", SCRIPT, "leasehold-test-guard"])
             .arg(group.as_raw_nonzero().to_string())
             // Out of reach of a Ctrl-C at the terminal, which is when it is needed most.
             .process_group(0)

@@ -27,17 +27,10 @@ impl Flavour {
             Self::Redis62 => ("LEASEHOLD_REDIS_6_2", "redis-server-6.2"),
             Self::Valkey => ("LEASEHOLD_VALKEY", "valkey-server"),
         };
-        std::env::var_os(variable).map_or_else(|| tools().join(name), PathBuf::from)
+        std::env::var_os(variable).map_or_else(|| crate::tools::servers().join(name), PathBuf::from)
     }
 
     pub(super) fn knows_debug_setting(self) -> bool {
         self != Self::Redis62
     }
-}
-
-/// Beside what cargo built: the test's program is `target/PROFILE/deps/NAME`.
-fn tools() -> PathBuf {
-    let this = std::env::current_exe().unwrap_or_default();
-    let target = this.ancestors().find(|dir| dir.join("tools/servers").is_dir());
-    target.map(|target| target.join("tools/servers")).unwrap_or_default()
 }

@@ -28,21 +28,21 @@ impl Berth {
 ///
 /// ractor kills an actor's children with it, but a child is linked only after its `pre_start`, and a stopping child is
 /// exempt. The leash closes both gaps.
-pub(super) struct Leash {
+pub(crate) struct Leash {
     berth: Arc<Berth>,
     scope: Arc<Scope>,
 }
 
 impl Leash {
-    pub(super) const fn new(berth: Arc<Berth>, scope: Arc<Scope>) -> Self {
+    pub(crate) const fn new(berth: Arc<Berth>, scope: Arc<Scope>) -> Self {
         Self { berth, scope }
     }
 
-    pub(super) fn put_on(&self, worker: ActorCell) {
+    pub(crate) fn put_on(&self, worker: ActorCell) {
         let _ = self.berth.0.set(Some(worker));
     }
 
-    pub(super) fn put_on_nobody(&self) {
+    pub(crate) fn put_on_nobody(&self) {
         let _ = self.berth.0.set(None);
     }
 }

@@ -38,10 +38,10 @@ pub(crate) struct Scope {
 type TellPanic = Box<dyn Fn(Arc<str>) + Send + Sync>;
 
 /// What a panic said, if it said it in words.
-fn panic_text(panic: &(dyn Any + Send)) -> Arc<str> {
+pub(crate) fn panic_text(whose: &str, panic: &(dyn Any + Send)) -> Arc<str> {
     let words =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("a task of the term panicked: {}", words.unwrap_or("without words")).into()
+    format!("{whose} panicked: {}", words.unwrap_or("without words")).into()
 }
 
 #[derive(Default)]
@@ -117,7 +117,7 @@ impl Scope {
         let watched = async move {
             let Err(panic) = AssertUnwindSafe(task).catch_unwind().await else { return };
             if let Some(tell) = panicked.get() {
-                tell(panic_text(&*panic));
+                tell(panic_text("a task of the term", &*panic));
             }
         };
         tasks.set.spawn_on(watched, &self.app);

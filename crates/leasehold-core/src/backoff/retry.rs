@@ -1,16 +1,19 @@
-//! When to try again what failed.
+//! When to try again what failed: for stores, which connect again by themselves.
 
-use leasehold_core::{AttemptId, backoff::Backoff};
+use super::Backoff;
+use crate::AttemptId;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 /// The first and the longest pause between two attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
-/// Pauses become longer and longer, and differ from those of others that lost the same server. Only where it is urgent, the
-/// first try after a loss is at once.
+/// When to connect again to what was lost.
+///
+/// Pauses become longer and longer, from 50 to 500 ms, and differ from those of others that lost the same server. Only where it
+/// is urgent, the first try after a loss is at once.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub struct Retry {
     backoff: Backoff,
     /// Whether what was connected last has lasted.
     is_calm: bool,
@@ -18,7 +21,9 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    pub(super) fn new() -> Self {
+    /// Nothing was lost yet.
+    #[must_use]
+    pub fn new() -> Self {
         let [a, b, c, d, e, f, g, h, ..] = *AttemptId::random().as_bytes();
         // Of the system's randomness: process ids are the same in every container.
         let seed = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
@@ -26,7 +31,7 @@ impl Retry {
     }
 
     /// What was there is gone.
-    pub(super) fn lost(&mut self, is_urgent: bool) {
+    pub fn lost(&mut self, is_urgent: bool) {
         if std::mem::take(&mut self.is_calm) && is_urgent {
             self.due = Some(now());
         } else if self.due.is_none() {
@@ -35,31 +40,38 @@ impl Retry {
     }
 
     /// An attempt failed.
-    pub(super) fn failed(&mut self) {
+    pub fn failed(&mut self) {
         self.is_calm = false;
         self.due = Some(now() + self.backoff.next_delay());
     }
 
     /// An attempt succeeded. The next one is not at once until this has lasted: a server that ends each connection as
     /// soon as it is made would otherwise be asked without a pause.
-    pub(super) const fn done(&mut self) {
+    pub const fn done(&mut self) {
         self.due = None;
     }
 
     /// What was connected has lasted.
-    pub(super) const fn lasted(&mut self) {
+    pub const fn lasted(&mut self) {
         self.is_calm = true;
         self.backoff.reset();
     }
 
     /// When to try again, if anything is to be tried.
-    pub(super) const fn due(&self) -> Option<Instant> {
+    #[must_use]
+    pub const fn due(&self) -> Option<Instant> {
         self.due
     }
 }
 
+impl Default for Retry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Waits until it is due; for ever if nothing is.
-pub(super) async fn until(due: Option<Instant>) {
+pub async fn until(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
         None => std::future::pending().await,

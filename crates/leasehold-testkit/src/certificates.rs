@@ -11,16 +11,19 @@ use std::{
 pub struct Certificates {
     /// Of the authority.
     pub ca: PathBuf,
-    /// For a client.
+    /// For a client, who is called [`Certificates::CLIENT`].
     pub client_cert: PathBuf,
     /// Its key.
     pub client_key: PathBuf,
-    pub(super) server_cert: PathBuf,
-    pub(super) server_key: PathBuf,
+    pub(crate) server_cert: PathBuf,
+    pub(crate) server_key: PathBuf,
 }
 
 impl Certificates {
-    pub(super) fn in_dir(dir: &Path) -> Self {
+    /// The common name in the client's certificate.
+    pub const CLIENT: &'static str = "client";
+
+    pub(crate) fn in_dir(dir: &Path) -> Self {
         Self {
             ca: dir.join("ca.pem"),
             client_cert: dir.join("client.pem"),
@@ -48,7 +51,7 @@ impl Certificates {
     }
 
     /// Makes them.
-    pub(super) fn make(&self) {
+    pub(crate) fn make(&self) {
         // A test that cannot have certificates has failed; nothing here depends on anything outside of it.
         let mut authority = CertificateParams::default();
         authority.distinguished_name.push(DnType::CommonName, "an authority for tests");
@@ -56,12 +59,14 @@ impl Certificates {
         let key = KeyPair::generate().expect("a key");
         let authority = CertifiedIssuer::self_signed(authority, key).expect("an authority");
         fs::write(&self.ca, authority.pem()).expect("a file");
-        for (cert, key) in [(&self.server_cert, &self.server_key), (&self.client_cert, &self.client_key)] {
+        let server = ("server", &self.server_cert, &self.server_key);
+        let client = (Self::CLIENT, &self.client_cert, &self.client_key);
+        for (who, cert, key) in [server, client] {
             let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
             let pair = KeyPair::generate().expect("a key");
             let mut wanted = CertificateParams::new(names).expect("names");
             // Not the name of its issuer, or it would pass for its own.
-            wanted.distinguished_name.push(DnType::CommonName, cert.display().to_string());
+            wanted.distinguished_name.push(DnType::CommonName, who);
             let signed = wanted.signed_by(&pair, &authority).expect("a certificate");
             fs::write(cert, signed.pem()).expect("a file");
             fs::write(key, pair.serialize_pem()).expect("a file");
