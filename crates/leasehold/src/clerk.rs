@@ -5,9 +5,10 @@
 //! by its caller's time, and ends in one answer, whatever the store does.
 
 mod desk;
+mod overdue;
 mod settle;
 
-use crate::{reply::Reply, telemetry::Traces};
+use crate::{event::Events, reply::Reply, telemetry::Traces};
 use desk::Desk;
 use leasehold_core::{
     Acquire, AttemptId, Bid, Claim, Clock, LeaseName, LeaseRecord, Moment, Parting, Release, Renew, Renewal,
@@ -46,8 +47,8 @@ pub(crate) enum ClerkMsg {
     /// A task ended.
     TaskEnded,
     /// Take no more, and say when the last call has ended. What is being undone is looked for a last time, no sooner than
-    /// 250 ms after it was given up; what is being released in the background is asked for once more, and the answer is
-    /// whether all of that is settled.
+    /// 250 ms after it was given up; a release that is overdue is repeated at once, and then as long as that can help. The
+    /// answer is whether the store knows of every release.
     Close { done: Reply<bool> },
 }
 
@@ -57,6 +58,7 @@ impl ractor::Message for ClerkMsg {}
 pub(crate) struct ClerkArgs {
     pub(crate) store: SharedStore,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) events: Events,
     pub(crate) traces: Traces,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     /// Whether `own` is another runtime than `app`, so that renewals need the worker's pulse.
     pub(crate) apart: bool,
     pub(crate) floors: Floors,
-    /// Set when a release was not confirmed by the store: a shutdown must not claim that it was.
+    /// Set when a release could not even be asked for, or is overdue for good: a shutdown must not claim otherwise.
     pub(crate) unconfirmed: Arc<AtomicBool>,
     pub(crate) clerk: ActorRef<ClerkMsg>,
     pub(crate) watcher: ActorRef<WatcherMsg>,

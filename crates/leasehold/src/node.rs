@@ -155,7 +155,9 @@ impl Node {
     /// the last calls to the store awaited. Takes at most `within`; what has not ended by then is killed, and its leases
     /// expire. Elections and leases of this node end with it.
     ///
-    /// A quarter of the time, at most 2 s, is kept for joining and releasing; the rest is the workers' to quiesce. A bid
+    /// A quarter of the time, at most 2 s, is kept for joining and releasing; the rest is the workers' to quiesce. A release
+    /// that the store does not confirm, of now or of before, is repeated while time is left and the trouble is of a kind
+    /// that passes by itself; with a store that is out of reach, a shutdown may therefore take all of its time. A bid
     /// whose outcome is unknown, and that nobody wants any more, is looked for again up to a quarter of a second after it
     /// was given up: one that arrives at the store even later is held by nobody until it expires.
     ///

@@ -3,7 +3,7 @@
 //! No span lives as long as a term: a killed holder would never end it. Each span is one store call or one loss.
 
 use crate::event::{Event, Happening};
-use leasehold_core::{Claim, LeaseName, ReplicaId, Scope, TraceContext};
+use leasehold_core::{Claim, LeaseName, Release, ReplicaId, Retry, Scope, StoreError, TraceContext};
 use std::{fmt, sync::Arc};
 use tracing::{Span, debug, debug_span, info, info_span, warn};
 
@@ -120,12 +120,30 @@ pub(crate) fn observer_panicked(event: &Event) {
     warn!(lease = %event.lease, event = event.what.name(), "an observer panicked; the event was logged and goes on to the next");
 }
 
-pub(crate) fn release_failed(claim: &Claim, error: &dyn fmt::Display) {
-    warn!(lease = %claim.name, fence = claim.fence.get(), %error, "the release was not confirmed; it is repeated until the lease expires");
+pub(crate) fn release_failed(claim: &Claim, error: &StoreError) {
+    let (lease, fence) = (&claim.name, claim.fence.get());
+    if error.retry() == Retry::Never {
+        warn!(%lease, fence, %error, "the release was not confirmed, and repeating it is no use; at the latest the lease expires");
+    } else {
+        warn!(%lease, fence, %error, "the release was not confirmed; it is repeated in the background until the lease has expired");
+    }
 }
 
-pub(crate) fn released_late(claim: &Claim) {
-    info!(lease = %claim.name, fence = claim.fence.get(), "the release that was not confirmed is, or the lease had ended");
+pub(crate) fn release_open(claim: &Claim, error: &StoreError) {
+    debug!(lease = %claim.name, fence = claim.fence.get(), %error, "the release was repeated, and is still not confirmed");
+}
+
+pub(crate) fn released_late(claim: &Claim, answer: &Release, repeats: u32) {
+    let (lease, fence) = (&claim.name, claim.fence.get());
+    if *answer == Release::Released {
+        info!(%lease, fence, repeats, "the release is confirmed, late");
+    } else {
+        info!(%lease, fence, repeats, "the lease that was to be released is over");
+    }
+}
+
+pub(crate) fn release_expired(claim: &Claim, repeats: u32) {
+    warn!(lease = %claim.name, fence = claim.fence.get(), repeats, "the release was never confirmed; the lease has expired");
 }
 
 pub(crate) fn note_dropped(claim: &Claim, error: &dyn fmt::Display) {

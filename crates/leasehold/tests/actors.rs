@@ -12,6 +12,7 @@ mod actors {
     mod fenced;
     mod losses;
     mod notices;
+    mod refusals;
     mod renewals;
     mod runtimes;
     mod shutdown;

@@ -2,10 +2,12 @@
 
 use super::{
     Acquired, ClerkArgs, ClerkMsg,
+    overdue::{End, Overdue},
     settle::{self, Absence},
 };
 use crate::{
     calls::{Calls, Fault, bounded},
+    event::Events,
     reply::Reply,
     telemetry::Traces,
 };
@@ -33,14 +35,15 @@ pub(crate) struct Desk {
     me: ActorRef<ClerkMsg>,
     pub(super) store: SharedStore,
     clock: Arc<dyn Clock>,
+    events: Events,
     traces: Traces,
     calls: Calls,
     bids: HashMap<AttemptId, Bidding>,
     due: Vec<Due>,
     closing: Vec<Reply<bool>>,
-    /// Whether a release was given up before it was confirmed, or had to be.
-    given_up: Arc<AtomicBool>,
-    /// Told when the first wants us to close: searches are cut short.
+    /// Set if a release was still overdue when we were to close, and stayed it.
+    unconfirmed: Arc<AtomicBool>,
+    /// Told when the first wants us to close: searches are cut short, and what is overdue is repeated at once.
     hurry: watch::Sender<bool>,
 }
 
@@ -62,12 +65,13 @@ impl Desk {
             me,
             store: args.store,
             clock: args.clock,
+            events: args.events,
             traces: args.traces,
             calls: Calls::default(),
             bids: HashMap::new(),
             due: Vec::new(),
             closing: Vec::new(),
-            given_up: Arc::default(),
+            unconfirmed: Arc::default(),
             hurry: watch::Sender::new(false),
         }
     }
@@ -199,34 +203,39 @@ impl Desk {
         lives: Duration,
         done: Reply<Release>,
     ) {
-        let (store, closing, given_up) = (self.store.clone(), self.hurry.subscribe(), self.given_up.clone());
         let until = Instant::now() + lives;
+        let (store, events) = (self.store.clone(), self.events.clone());
+        let (closing, unconfirmed) = (self.hurry.subscribe(), self.unconfirmed.clone());
         let span = self.traces.release(&claim, &parting.trace);
         let own = self.traces.of(&span);
         if own.traceparent().is_some() {
             parting.trace = own;
         }
-        let at_span = span.clone();
-        self.task(
-            async move {
-                let answer = settle::release(&*store, &claim, &parting, within).await;
-                at_span.record(
-                    "outcome",
-                    match &answer {
-                        Release::Released => "released",
-                        Release::NotHolder(_) => "not-holder",
-                        Release::Refused(_) => "refused",
-                        Release::Unknown(_) => "unknown",
-                    },
-                );
-                let open = matches!(&answer, Release::Unknown(_) | Release::Refused(_));
-                done.send(answer);
-                if open && !settle::insist(&*store, &claim, &parting, until, closing).await {
-                    given_up.store(true, Ordering::Relaxed);
-                }
+        self.task(async move {
+            let answer = settle::release(&*store, &claim, &parting, within).instrument(span.clone()).await;
+            span.record(
+                "outcome",
+                match &answer {
+                    Release::Released => "released",
+                    Release::NotHolder(_) => "not-holder",
+                    Release::Refused(_) => "refused",
+                    Release::Unknown(_) => "unknown",
+                },
+            );
+            // A span is sent when it ends, and what may follow takes up to a ttl.
+            drop(span);
+            let open = match &answer {
+                Release::Unknown(error) | Release::Refused(error) => Some(error.clone()),
+                Release::Released | Release::NotHolder(_) => None,
+            };
+            done.send(answer);
+            let Some(error) = open else { return };
+            let overdue = Overdue { claim, parting, error, until };
+            let end = overdue.settle(&*store, &events, closing.clone()).await;
+            if end != End::Over && *closing.borrow() {
+                unconfirmed.store(true, Ordering::Relaxed);
             }
-            .instrument(span),
-        );
+        });
     }
 
     pub(super) fn look(
@@ -256,7 +265,7 @@ impl Desk {
 
     fn tidy(&mut self) {
         if self.calls.are_over() && self.bids.is_empty() && self.due.is_empty() {
-            let settled = !self.given_up.load(Ordering::Relaxed);
+            let settled = !self.unconfirmed.load(Ordering::Relaxed);
             self.closing.drain(..).for_each(|done| done.send(settled));
         }
     }

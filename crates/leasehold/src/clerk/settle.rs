@@ -15,7 +15,7 @@ use tokio::{
 };
 
 /// Time for one question.
-const QUESTION: Duration = Duration::from_secs(2);
+pub(super) const QUESTION: Duration = Duration::from_secs(2);
 
 /// How long a claim that is not there is looked for again: its request may be under way yet, on the wire or in a store
 /// that waits for its disk.
@@ -124,43 +124,9 @@ pub(super) async fn release(
     }
 }
 
-/// Repeats a release that was not confirmed, until it is, or the claim has expired, or one last time when the clerk is to
-/// close: nobody else waits for the ttl because the store could not listen for a while. Whether the claim is over.
-pub(super) async fn insist(
-    store: &dyn Store,
-    claim: &Claim,
-    parting: &Parting,
-    until: Instant,
-    mut closing: watch::Receiver<bool>,
-) -> bool {
-    let mut backoff = backoff(claim.attempt);
-    loop {
-        let last = *closing.borrow();
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return true;
-        }
-        let patience = left.min(if last { LAST_SEARCH } else { QUESTION });
-        match bounded(patience, || store.release(claim, parting)).await {
-            Ok(Release::Released | Release::NotHolder(_)) => {
-                telemetry::released_late(claim);
-                return true;
-            }
-            // Not with this program: asking again is no help.
-            Ok(Release::Refused(error)) if error.retry() == Retry::Never => return false,
-            _ if last => return false,
-            _ => {}
-        }
-        tokio::select! {
-            () = sleep_until((Instant::now() + backoff.next_delay()).min(until)) => {}
-            _ = closing.wait_for(|closing| *closing) => {}
-        }
-    }
-}
-
 /// Whether a claim that is over was ended by our own release, whose answer was lost. With somebody else on it already
 /// the record's predecessor tells; where it tells no more, the end of the claim is certain and its cause is not.
-async fn ended_by_us(
+pub(super) async fn ended_by_us(
     store: &dyn Store,
     claim: &Claim,
     answer: NotHolder,

@@ -82,9 +82,11 @@ impl NodeBuilder {
         let own = self.renew_on.unwrap_or_else(|| app.clone());
         let traces = Traces::new(self.propagator);
         let (store, clock) = (self.store, self.clock);
+        let events = Events::new(replica.clone(), self.observers);
         let args = RootArgs {
             store: store.clone(),
             clock: clock.clone(),
+            events: events.clone(),
             traces: traces.clone(),
             replica: replica.clone(),
         };
@@ -96,7 +98,6 @@ impl NodeBuilder {
         });
         let Ok(Ok((root, staff))) = started.await else { return Err(StartError::NoRuntime) };
         let root = root.claim();
-        let events = Events::new(replica.clone(), self.observers);
         let floors = Floors::default();
         let ctx = Context::new(Shared {
             store,

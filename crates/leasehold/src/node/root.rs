@@ -3,6 +3,7 @@
 use crate::{
     clerk::{Clerk, ClerkArgs, ClerkMsg},
     ended::ended,
+    event::Events,
     mailroom::{Mailroom, MailroomArgs, MailroomMsg},
     telemetry::Traces,
     watcher::{Watcher, WatcherMsg},
@@ -30,6 +31,7 @@ impl ractor::Message for RootMsg {}
 pub(crate) struct RootArgs {
     pub(crate) store: SharedStore,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) events: Events,
     pub(crate) traces: Traces,
     pub(crate) replica: ReplicaId,
 }
@@ -52,8 +54,13 @@ impl Actor for Root {
     }
 
     async fn post_start(&self, me: ActorRef<RootMsg>, tree: &mut Tree) -> Result<(), ActorProcessingErr> {
-        let RootArgs { store, clock, traces, replica } = &tree.args;
-        let clerk = ClerkArgs { store: store.clone(), clock: clock.clone(), traces: traces.clone() };
+        let RootArgs { store, clock, events, traces, replica } = &tree.args;
+        let clerk = ClerkArgs {
+            store: store.clone(),
+            clock: clock.clone(),
+            events: events.clone(),
+            traces: traces.clone(),
+        };
         let (clerk, _) = Actor::spawn_linked(None, Clerk, clerk, me.get_cell()).await?;
         let (watcher, _) = Actor::spawn_linked(None, Watcher, store.clone(), me.get_cell()).await?;
         let room = MailroomArgs { store: store.clone(), replica: replica.clone() };

@@ -22,7 +22,8 @@ use tokio::{
 pub enum Stopped {
     /// In order: every worker had ended, and the store confirmed every release.
     Clean,
-    /// Ended, but the store did not confirm every release. What it did not release expires within its ttl.
+    /// Ended, but the store did not confirm every release in time. What it did not release expires within its ttl; after
+    /// the stop of an election, its node goes on repeating the release until then.
     Unconfirmed,
     /// Not ended in order within its time. What a node still ran was killed; an election is still ending, or its worker
     /// blocks its thread, which nothing can end. Leases that were not released expire within their ttl.
@@ -43,12 +44,15 @@ const RESERVE: Duration = Duration::from_secs(2);
 pub(super) async fn stop(parts: Parts, within: Duration) -> Stopped {
     let end = Instant::now() + within.min(leasehold_core::timing::MAX_TTL);
     if parts.first {
-        // What was not confirmed before has expired, or the clerk knows of it; a shutdown that joins another one forgets
-        // nothing.
+        // What was not confirmed before has expired, or is still repeated by the clerk; a shutdown that joins another one
+        // forgets nothing.
         parts.ctx.unconfirmed.store(false, Ordering::SeqCst);
     }
     let quiesce = within - (within / 4).min(RESERVE);
     let in_order = timeout_at(end, in_order(&parts, quiesce)).await.is_ok();
+    if in_order && !last_calls(&parts, end).await {
+        parts.ctx.unconfirmed.store(true, Ordering::SeqCst);
+    }
     let root = parts.root.get_cell();
     // A tree that broke down before its time has nobody left to wait for, and released nothing.
     let intact = root.get_status() < ActorStatus::Stopping;
@@ -84,13 +88,19 @@ async fn in_order(parts: &Parts, quiesce: Duration) {
             let _ = member.cell.wait(None).await;
         }
     }
-    // Nobody wants to know or to be known any more; then the last calls.
-    let Shared { mailroom, watcher, clerk, .. } = &*parts.ctx;
+    // Nobody wants to know or to be known any more.
+    let Shared { mailroom, watcher, .. } = &*parts.ctx;
     told(|done| mailroom.cast(MailroomMsg::Close { done }).is_ok()).await;
     told(|done| watcher.cast(WatcherMsg::Close { done }).is_ok()).await;
-    if told(|done| clerk.cast(ClerkMsg::Close { done }).is_ok()).await == Some(false) {
-        parts.ctx.unconfirmed.store(true, Ordering::SeqCst);
-    }
+}
+
+/// Has the clerk end its calls, for as long as time is left: a release that the store did not take yet is worth it, since
+/// others wait for the ttl without. Whether the store knows of every release.
+async fn last_calls(parts: &Parts, end: Instant) -> bool {
+    let clerk = &parts.ctx.clerk;
+    let closed = timeout_at(end, told(|done| clerk.cast(ClerkMsg::Close { done }).is_ok()));
+    // One that is gone took the tree with it, which is not taken for an end in order.
+    closed.await.is_ok_and(|settled| settled != Some(false))
 }
 
 /// Asks, and waits for the answer; an actor that is gone has nothing left to close.

@@ -68,7 +68,8 @@ impl Book {
     fn finish(&mut self, release: Option<Release>) {
         let fence = self.claim().fence;
         let cause = self.told_over();
-        if !TermReport::is_confirmed(&cause, release.as_ref()) {
+        if release.is_none() && !TermReport::is_confirmed(&cause, None) {
+            // With any answer at all, the clerk knows of the release, and repeats what is open.
             self.ctx.unconfirmed.store(true, Ordering::SeqCst);
         }
         let worker = self.outcome.clone().unwrap_or(WorkerOutcome::Killed);
