@@ -6,12 +6,16 @@ AS 'SELECT version FROM @schema@.layout';
 
 -- The channel on which news of a kind ('lease', 'mail') about a name is told. A name may be longer than a channel's.
 CREATE FUNCTION @schema@.channel(kind text, name text) RETURNS text
-LANGUAGE sql IMMUTABLE
+LANGUAGE sql STABLE
 AS $$SELECT 'lh_' || left(encode(sha256(convert_to('@plain@:' || kind || ':' || name, 'UTF8')), 'hex'), 40)$$;
 
+-- In PL/pgSQL, which keeps its plan.
 CREATE FUNCTION @schema@.tell(name text) RETURNS void
-LANGUAGE sql
-AS $$SELECT pg_notify('@all@', name), pg_notify(@schema@.channel('lease', name), name)$$;
+LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM pg_notify('@all@', name), pg_notify(@schema@.channel('lease', name), name);
+END$$;
 
 -- What is wrong with a row; NULL if nothing is. Whatever does not fit what we write is damage, and stays as it is.
 CREATE FUNCTION @schema@.problem(l @schema@.lease) RETURNS text
