@@ -39,8 +39,8 @@ impl From<StoreErrorKind> for Failure {
     }
 }
 
-/// An error that answers a request: one from the server refused it whole, since each script writes last of all it
-/// does; any other leaves open whether the server had it.
+/// An error that answers a request: one from the server refused it whole, since a script that is refused midway takes back
+/// what it wrote, and says so in another way where it cannot; any other leaves open whether the server had it.
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
         let refused = error.code().is_some() || error.is_connection_refusal();
