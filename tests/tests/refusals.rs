@@ -1,4 +1,5 @@
 //! Stores that fail whoever asks, as real processes meet them: an error is not a lease (case B14).
+#![allow(clippy::unwrap_used, reason = "a test panics by design, in its helpers too")]
 
 use leasehold_testkit::redis::Redis;
 use leasehold_tests::{Backend, Deadline, Site, What};

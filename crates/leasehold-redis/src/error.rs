@@ -130,6 +130,13 @@ pub(crate) fn is_denial_in_script(said: &str) -> bool {
     DENIED_IN_SCRIPT.iter().any(|text| said.contains(text))
 }
 
+/// What is told at the address of one server that has only a part of the keys.
+pub(crate) fn part_of_a_cluster() -> StoreErrorKind {
+    StoreErrorKind::Config(
+        "this server belongs to a Cluster: write redis+cluster:// and the hosts of it".into(),
+    )
+}
+
 fn redis_kind(error: &RedisError) -> StoreErrorKind {
     let said = || -> Arc<str> {
         let code = error.code().unwrap_or_default();
@@ -144,9 +151,7 @@ fn redis_kind(error: &RedisError) -> StoreErrorKind {
             return StoreErrorKind::Unreachable;
         }
         Some("MOVED" | "ASK") => {
-            return StoreErrorKind::Config(
-                "this server belongs to a Cluster: write redis+cluster:// and the hosts of it".into(),
-            );
+            return part_of_a_cluster();
         }
         Some("CROSSSLOT") => {
             return StoreErrorKind::Config(

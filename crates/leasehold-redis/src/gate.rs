@@ -1,8 +1,8 @@
 //! Fence checks kept in the store, and the door that keeps writers apart.
 //!
 //! The door is a key that expires: whoever holds it keeps it shut by asking again and again. A holder whose process
-//! ended lets the next one in after [`SHUT`]; one that gives up opens it again. One that is *paused* for longer than that is overtaken: what it writes when
-//! it wakes may then meet the writes of the next one, and only the fence tells them apart.
+//! ended lets the next one in after [`SHUT`]; one that gives up opens it again. One that is *paused* for longer than that
+//! is overtaken: what it writes when it wakes may then meet the writes of the next one, and only the fence tells them apart.
 
 use crate::{
     error::{Failure, Fault},

@@ -136,8 +136,9 @@ impl Link {
         persist!(self, call.is_repeatable(), slot, |way| run(&mut way, call))
     }
 
-    /// Runs one script that changes something and then waits until `wait.replicas` replicas have it: the answer, and whether it has
-    /// perhaps run before, and how many have it. On a connection of its own, for the server lets everything behind it wait as well.
+    /// Runs one script that changes something and then waits until `wait.replicas` replicas have it: the answer, whether the
+    /// script has perhaps run before, and how many have it. On a connection of its own, for the server lets everything
+    /// behind it wait as well.
     pub(crate) async fn call_then_wait(
         &self,
         call: &Call,

@@ -1,7 +1,7 @@
 //! Looking at leases, which changes nothing.
 
 use crate::{
-    error::{Failure, Fault},
+    error::{Failure, Fault, part_of_a_cluster},
     keys::Keys,
     link::Link,
     record::{Reader, witness_of},
@@ -9,7 +9,7 @@ use crate::{
     script::{Call, Script, script},
 };
 use leasehold_core::{LeaseName, LeaseRecord};
-use redis::Value;
+use redis::{FromRedisValue, Value};
 use std::collections::BTreeSet;
 
 static INSPECT: Script = script!("inspect");
@@ -87,6 +87,15 @@ pub(crate) async fn many(link: &Link, names: &[LeaseName]) -> Vec<Result<LeaseRe
 
 /// The names of all leases that begin with `prefix`, in order.
 pub(crate) async fn names(link: &Link, prefix: &str) -> Result<Vec<LeaseName>, Failure> {
+    if !link.is_sharded() {
+        // Each other request says that it went to a wrong server; a SCAN finds what there is. Whoever may not ask is none
+        // the worse.
+        let info = link.ask(redis::cmd("INFO").arg("cluster")).await;
+        let info = info.ok().and_then(|info| String::from_redis_value(info).ok()).unwrap_or_default();
+        if info.contains("cluster_enabled:1") {
+            return Err(part_of_a_cluster().into());
+        }
+    }
     let mut names = BTreeSet::new();
     // A claim may have outlived its counter, which somebody removed: it is a lease all the same.
     for (pattern, suffix) in [(link.keys().every_fence(), ":fence"), (link.keys().every_claim(), ":claim")] {

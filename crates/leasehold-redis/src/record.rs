@@ -12,8 +12,9 @@
 //! past    FATE TERM, of the term before
 //! note    bytes
 //! ```
-//! `call=…` in a fate: the request that ended the term, so that its repetition gets the same answer. `note=12` in a fate: the note was written under fence 12, and waits for the next term. In a term: it was given to this
-//! one, and is kept for a repetition of its acquire.
+//! `call=…` in a fate: the request that ended the term, so that its repetition gets the same answer. `note=12` in a fate: the
+//! note was written under fence 12, and waits for the next term. In a term: it was given to this one, and is kept for a
+//! repetition of its acquire.
 
 use crate::error::Fault;
 use leasehold_core::{

@@ -2,8 +2,8 @@
 -- Ends a claim, if it is the one that lives.
 --
 -- KEYS: claim, fence.
--- ARGV: the claim as it must be, or '' for whichever lives; how it ends, and by which request; events channel; then perhaps heir or '', the
--- heir's window in ms, and a note.
+-- ARGV: the claim as it must be, or '' for whichever lives; how it ends, and by which request; events channel; then
+-- perhaps heir or '', the heir's window in ms, and a note.
 -- Answers 1, or {'ended', fence, replica} where any claim was meant, {'gone', holder, its fence, counter} or
 -- {'damaged', key, problem}.
 

@@ -260,6 +260,9 @@ async fn a_node_of_a_cluster_by_itself_says_what_to_write_instead() {
         }
     }
     assert!(!told.is_empty() && told.iter().all(|error| error.contains("redis+cluster://")), "{told:?}");
+    // A part of the leases is not all of them.
+    let error = store.list("").await.unwrap_err();
+    assert!(error.to_string().contains("redis+cluster://"), "{error}");
 }
 
 #[tokio::test]
