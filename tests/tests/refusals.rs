@@ -16,8 +16,8 @@ type Conduct = fn(TcpStream);
 
 /// A server that lives as long as the test's process.
 fn server(conduct: Conduct) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let addr = listener.local_addr().unwrap();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let addr = listener.local_addr().expect("a bound address");
     thread::spawn(move || {
         for connection in listener.incoming().map_while(Result::ok) {
             thread::spawn(move || conduct(connection));
@@ -139,5 +139,5 @@ fn a_lease_that_the_store_cannot_grant_is_nobodys() {
 fn errors(info: &str, name: &str) -> u64 {
     let prefix = format!("errorstat_{name}:count=");
     let count = info.lines().find_map(|line| line.strip_prefix(&prefix));
-    count.map_or(0, |count| count.trim().parse().unwrap())
+    count.map_or(0, |count| count.trim().parse().expect("a count"))
 }

@@ -117,7 +117,8 @@ async fn a_release_that_the_store_did_not_take_is_repeated_in_the_background_unt
         assert!((5..100).contains(&asked), "{fault:?}: asked {asked} times");
         stage.faults.heal();
         assert!(b.lease("l").hold(|_| async {}).await.unwrap().lost.is_none());
-        assert!(let_go.elapsed() < minute / 2 + 3 * SECOND, "{fault:?}: {:?}", let_go.elapsed());
+        // At most a question that hangs, and a pause, of 2 s each.
+        assert!(let_go.elapsed() < minute / 2 + 5 * SECOND, "{fault:?}: {:?}", let_go.elapsed());
         assert_eq!(stage.faults.count(Verb::Renew), renewals, "{fault:?}");
         // Nothing is asked for once it is settled.
         let asked = stage.faults.count(Verb::Release);
