@@ -12,6 +12,7 @@ mod actors {
     mod fenced;
     mod losses;
     mod notices;
+    mod overdue;
     mod refusals;
     mod renewals;
     mod runtimes;
