@@ -44,7 +44,8 @@ use way::Way;
 const PIPELINE: usize = 256;
 
 /// Asks over the present connection, and once more over a new one if the old one had ended: servers close idle connections,
-/// and nobody notices before the next request. The answer, and whether it is to a repetition of what was perhaps done.
+/// and nobody notices before the next request. The answer, whether it is to a repetition of what was perhaps done, and over
+/// which connection it came.
 macro_rules! persist {
     ($link:ident, $repeatable:expr, $slot:expr, |$way:ident| $ask:expr) => {{
         let mut tries = Tries::new($repeatable);
@@ -57,7 +58,7 @@ macro_rules! persist {
             let answer = $ask.await;
             flight.land();
             if let Some(answer) = $link.judge(answer, tag, &mut tries) {
-                break answer.map(|answer| (answer, tries.lost));
+                break answer.map(|answer| (answer, tries.lost, tag));
             }
         }
     }};
@@ -133,7 +134,8 @@ impl Link {
     /// The same, and whether the script has perhaps run before: a refusal that it answers then says nothing of that.
     pub(crate) async fn call_told(&self, call: &Call) -> Result<(Value, bool), Failure> {
         let slot = self.is_sharded().then(|| keys::slot(call.first_key()));
-        persist!(self, call.is_repeatable(), slot, |way| run(&mut way, call))
+        let (value, lost, _) = persist!(self, call.is_repeatable(), slot, |way| run(&mut way, call))?;
+        Ok((value, lost))
     }
 
     /// Runs one script that changes something and then waits until `wait.replicas` replicas have it: the answer, whether the
@@ -184,8 +186,8 @@ impl Link {
     async fn pipeline(&self, calls: &[Call]) -> Vec<Result<Value, Failure>> {
         let repeatable = calls.iter().all(Call::is_repeatable);
         let sent: Result<_, Failure> = persist!(self, repeatable, None, |way| way.pipeline(calls));
-        let values = match sent {
-            Ok((values, _)) => values,
+        let (values, lost, tag) = match sent {
+            Ok(sent) => sent,
             Err(failure) => return vec![Err(failure); calls.len()],
         };
         let answers = calls.iter().zip(values).map(async |(call, value)| match value {
@@ -197,12 +199,10 @@ impl Link {
                 self.call(call).await.map_err(|failure| failure.or_done(true))
             }
             Err(error) => {
-                if verdict(&error) == Verdict::GiveUp
-                    && let Ok((_, tag)) = present::way(&self.shared).await
-                {
+                if verdict(&error) == Verdict::GiveUp {
                     present::give_up(&self.shared, tag, &error);
                 }
-                Err(error.into())
+                Err(Failure::from(error).or_done(lost))
             }
         });
         join_all(answers).await
