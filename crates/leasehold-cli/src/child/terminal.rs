@@ -3,10 +3,13 @@
 //! A terminal has one foreground group: the one that gets Ctrl-C and Ctrl-Z and may read. The command runs in a group of
 //! its own, so it must be given the terminal, and the terminal must be back with our group before a shell looks.
 
+// In a PID namespace, as in a container, the numbers of groups and sessions from outside of it read as 0. That is a number
+// for nix; rustix takes for granted that it never comes.
+use nix::{sys::termios::tcgetsid, unistd};
 use rustix::{
-    process::{Pid, getpgid, getpgrp, getsid},
+    process::Pid,
     stdio::{stderr, stdin, stdout},
-    termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcgetsid, tcsetattr, tcsetpgrp},
+    termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp},
 };
 use std::{fs, os::fd::BorrowedFd};
 
@@ -36,12 +39,14 @@ pub enum Lend {
 }
 
 impl Terminal {
-    /// The terminal, unless standard input is none or is not the one that controls this process.
+    /// The terminal, unless standard input is none or is not the one that controls this process, or our own group is out of
+    /// our sight: we could never take the terminal back.
     #[must_use]
     pub fn of_this_process(lend: Lend) -> Option<Self> {
-        let controlling = isatty(stdin()) && tcgetsid(stdin()).ok()? == getsid(None).ok()?;
+        let ours = Pid::from_raw(unistd::getpgrp().as_raw())?;
+        let controlling = isatty(stdin()) && tcgetsid(stdin()).ok()? == unistd::getsid(None).ok()?;
         controlling.then(|| Self {
-            ours: getpgrp(),
+            ours,
             modes: tcgetattr(stdin()).ok(),
             lent_to: None,
             at_once: lend == Lend::AtOnce && !is_pipe(stdout()) && !is_pipe(stderr()),
@@ -113,8 +118,8 @@ impl Terminal {
         // Up through our own group, as through a script, to who started it.
         for _ in 0..64 {
             match process {
-                Some(pid) if getpgid(Some(pid)) == Ok(self.ours) => process = parent_of(pid),
-                Some(pid) => return getsid(Some(pid)).ok() == getsid(None).ok(),
+                Some(pid) if group_of(pid) == Some(self.ours) => process = parent_of(pid),
+                Some(pid) => return unistd::getsid(Some(for_nix(pid))) == unistd::getsid(None),
                 None => return false,
             }
         }
@@ -127,6 +132,15 @@ fn is_pipe(fd: BorrowedFd<'_>) -> bool {
         let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
         matches!(kind, rustix::fs::FileType::Fifo | rustix::fs::FileType::Socket)
     })
+}
+
+fn for_nix(pid: Pid) -> unistd::Pid {
+    unistd::Pid::from_raw(pid.as_raw_pid())
+}
+
+/// None for a group that is out of our sight.
+fn group_of(pid: Pid) -> Option<Pid> {
+    Pid::from_raw(unistd::getpgid(Some(for_nix(pid))).ok()?.as_raw())
 }
 
 fn parent_of(pid: Pid) -> Option<Pid> {

@@ -4,7 +4,7 @@ use crate::launch::{DEADLINE, comes_true, end_of, program, state};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{Mode, OFlags},
-    process::Pid,
+    process::{Pid, geteuid},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{LocalModes, tcgetattr, tcgetpgrp},
 };
@@ -30,6 +30,22 @@ pub struct Pty {
 impl Pty {
     /// Starts a command as the leader of a new session with a terminal of its own.
     pub fn start(command: &Command) -> Self {
+        // setsid(1) makes its standard input the controlling terminal, which needs unsafe code to do here.
+        Self::start_through(&["setsid", "--ctty"], command)
+    }
+
+    /// Starts a command in such a session within a PID namespace, where a shell that starts it has a session from outside, as
+    /// in a container that somebody entered.
+    pub fn start_in_a_container(command: &Command) -> Self {
+        let mut through = vec!["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+        if !geteuid().is_root() {
+            through.extend(["--user", "--map-root-user"]);
+        }
+        through.extend(["sh", "-c", "setsid --ctty --wait \"$@\"; exit $?", "sh"]);
+        Self::start_through(&through, command)
+    }
+
+    fn start_through(through: &[&str], command: &Command) -> Self {
         let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&person).unwrap();
         unlockpt(&person).unwrap();
@@ -37,11 +53,10 @@ impl Pty {
         let open = || {
             rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap()
         };
-        // setsid(1) makes its standard input the controlling terminal, which needs unsafe code to do here.
-        let mut session = program("setsid");
+        let mut session = program(through[0]);
         crate::launch::with_env_of(&mut session, command);
         let session = session
-            .arg("--ctty")
+            .args(&through[1..])
             .arg(command.get_program())
             .args(command.get_args())
             .env("PS1", "$ ")
@@ -108,6 +123,14 @@ impl Pty {
     pub fn waits_for_a_key(&self, command: Pid) {
         self.eventually("the command reads from the terminal", || {
             tcgetpgrp(&self.keyboard_and_screen) == Ok(command) && state(command) == Some('S')
+        });
+    }
+
+    /// As [`waits_for_a_key`](Self::waits_for_a_key), of a command that has the terminal and whose number is not known here.
+    #[track_caller]
+    pub fn is_waited_at(&self) {
+        self.eventually("who has the terminal reads from it", || {
+            tcgetpgrp(&self.keyboard_and_screen).is_ok_and(|command| state(command) == Some('S'))
         });
     }
 

@@ -212,6 +212,33 @@ fn without_a_shell_above_it_ctrl_z_stops_nobody_for_ever() {
     pty.expect("read <hello>");
 }
 
+#[test]
+fn a_shell_in_a_session_from_outside_of_a_container_gives_no_job_control() {
+    if !namespaces_can_be_made() {
+        return;
+    }
+    let store = Store::new();
+    let mut pty = Pty::start_in_a_container(&store.run(&[], &format!("{ASKS}; exec sleep 100")));
+    bracketed(&mut pty);
+    pty.is_waited_at();
+    pty.press("\x1a");
+    pty.expect("^Z");
+    pty.press("hello\n");
+    pty.expect("read <hello>");
+}
+
+#[test]
+fn a_terminal_of_a_group_from_outside_of_a_container_is_nobody_s_to_lend() {
+    if !namespaces_can_be_made() {
+        return;
+    }
+    let store = Store::new();
+    let script = "unshare $(test \"$(id -u)\" = 0 || echo -Ur) --pid --fork --kill-child --mount-proc \"$0\" \"$@\"; exit $?";
+    let mut pty = Pty::start(&in_shell(script, &store.run(&[], "echo \"[$$]\"; exit 7")));
+    bracketed(&mut pty);
+    assert_eq!(pty.code(), Some(7));
+}
+
 /// Ctrl-Z reaches an election, not its command, which asks for the terminal later.
 #[test]
 fn without_a_shell_above_it_ctrl_z_stops_no_election_for_ever() {
@@ -256,4 +283,13 @@ fn a_pager_at_the_other_end_of_a_pipe_keeps_the_terminal() {
 fn parent(of: Pid) -> Pid {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", of.as_raw_pid())).unwrap();
     pid(stat[stat.rfind(')').unwrap() + 1..].split_ascii_whitespace().nth(1).unwrap())
+}
+
+/// Machines differ in who may make a PID namespace; on one that forbids it, nobody meets what those tests are about.
+fn namespaces_can_be_made() -> bool {
+    let user: &[&str] =
+        if rustix::process::geteuid().is_root() { &[] } else { &["--user", "--map-root-user"] };
+    let mut unshare = program("unshare");
+    unshare.args(user).args(["--pid", "--fork", "--mount-proc", "true"]);
+    unshare.status().is_ok_and(|status| status.success())
 }
