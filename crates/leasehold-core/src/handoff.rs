@@ -17,7 +17,7 @@
 //!
 //! # Map
 //! * [`Ask`] and [`Plan`]: what is wanted, and how long each step may take.
-//! * [`Letter`], [`Message`]: what is said; [`wire`]: in which bytes.
+//! * [`Letter`], [`Message`]: what is said; [`wire`]: in which bytes. [`request`]: asking for it by letter.
 //! * [`Incumbent`] with [`incumbent::Event`] and [`incumbent::Action`]; [`Ending`]: how it came out.
 //! * [`Successor`] with [`successor::Event`] and [`successor::Action`].
 
@@ -27,6 +27,7 @@ pub mod id;
 pub mod incumbent;
 pub mod letter;
 pub mod plan;
+pub mod request;
 pub mod step;
 pub mod successor;
 pub mod wire;

@@ -118,11 +118,7 @@ pub fn open(envelope: &Envelope) -> Result<Letter, Unreadable> {
         return Err(Unreadable::TooLarge(envelope.body.len()));
     }
     // First whether it can be read at all: a newer body may have other fields than ours.
-    let Preface { min } = serde_json::from_slice(&envelope.body)
-        .map_err(|_| Unreadable::Damaged("its body is not JSON with a version"))?;
-    if min > VERSION {
-        return Err(Unreadable::TooNew { min });
-    }
+    readable(&envelope.body)?;
     if !matches!(kind, "propose" | "ready" | "decline" | "yours" | "assumed" | "abort") {
         return Err(Unreadable::UnknownKind);
     }
@@ -152,6 +148,13 @@ pub fn open(envelope: &Envelope) -> Result<Letter, Unreadable> {
     })
 }
 
-fn cut(text: &str) -> &str {
+/// Whether a body is for readers of this version.
+pub(super) fn readable(body: &[u8]) -> Result<(), Unreadable> {
+    let Preface { min } = serde_json::from_slice(body)
+        .map_err(|_| Unreadable::Damaged("its body is not JSON with a version"))?;
+    if min > VERSION { Err(Unreadable::TooNew { min }) } else { Ok(()) }
+}
+
+pub(super) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_WHY_BYTES)]
 }

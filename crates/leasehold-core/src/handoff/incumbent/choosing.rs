@@ -44,12 +44,11 @@ impl Incumbent {
                 ranked.push(named.clone());
                 Kept::NotACandidate
             }
-            (To::Anyone { preferred }, roster) => {
+            (To::Anyone, roster) => {
                 for replica in roster.unwrap_or_default() {
-                    let at = if preferred.as_ref() == Some(&replica) { 0 } else { ranked.len() };
                     // Two processes with one id have one inbox.
                     if replica != self.me && !ranked.contains(&replica) {
-                        ranked.insert(at, replica);
+                        ranked.push(replica);
                     }
                 }
                 Kept::NoCandidates
