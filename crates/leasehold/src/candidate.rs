@@ -30,6 +30,8 @@ pub(crate) enum CampaignMsg {
     Sighted(LeaseRecord),
     Looked(Result<LeaseRecord, StoreError>),
     Ranked(usize),
+    /// The holder has let go in our favour.
+    Invited,
 }
 
 /// How a campaign ended.
@@ -125,6 +127,7 @@ impl<M: ractor::Message> Candidate<M> {
             CampaignMsg::Sighted(record) | CampaignMsg::Looked(Ok(record)) => Event::Sighted(record),
             CampaignMsg::Looked(Err(error)) => Event::LookFailed(error),
             CampaignMsg::Ranked(before) => Event::Ranked(before),
+            CampaignMsg::Invited => Event::Invited,
         };
         let todo = self.campaign.step(self.ctx.now(), event);
         self.ctx.floors.raise(&self.manner.name, self.campaign.floor());

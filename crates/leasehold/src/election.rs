@@ -4,24 +4,33 @@
 //! Campaigning ── won ──► Leading ── term over ──► Resting ── rested ──► Campaigning
 //! ```
 
+mod asking;
 mod builder;
 mod handle;
+mod succession;
 
 pub use builder::{ElectError, ElectionBuilder};
 pub use handle::{Election, Position};
+pub(crate) use succession::WarmUp;
 
 use crate::{
     candidate::{CampaignMsg, Candidate, Manner, Verdict, Win},
     context::Context,
     ended::ended,
     event::WorkerOutcome,
+    handoff::Asker,
     holder::{HolderArgs, HolderMsg, LeaseHolder, Settings, TermReport},
+    mailroom::{MailroomMsg, Slot},
     reply::Reply,
     seed,
     standing::StandingFeed,
     worker::Crew,
 };
-use leasehold_core::{Fence, TraceContext, backoff::Backoff};
+use leasehold_core::{
+    Envelope, Fence, TraceContext,
+    backoff::Backoff,
+    handoff::{Ask, Ending, Otherwise, To},
+};
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::{
     sync::{
@@ -30,6 +39,7 @@ use std::{
     },
     time::Duration,
 };
+use succession::{Succession, SuccessionMsg};
 use tokio::{sync::watch, task::AbortHandle};
 
 #[derive(Debug)]
@@ -41,13 +51,16 @@ pub(crate) enum ElectionMsg {
     /// A holder has ended, and what it may have cast before is behind us.
     HolderEnded(ActorId),
     Rested,
-    /// Give the present term up, and campaign again after a while.
-    StepDown {
-        within: Duration,
-        reason: Arc<str>,
-        /// Where it was asked for.
-        trace: TraceContext,
+    /// The worker of a term was started.
+    TermStarted(Fence),
+    /// Hand the present term over.
+    HandOff {
+        ask: Box<Ask>,
+        asker: Asker,
     },
+    /// A letter about this lease.
+    Letter(Envelope),
+    Succession(SuccessionMsg),
     /// Give the present term up, and end.
     Stop {
         within: Duration,
@@ -68,6 +81,7 @@ pub(crate) struct ElectionArgs {
     pub(crate) crew: Arc<dyn Crew>,
     pub(crate) standings: StandingFeed,
     pub(crate) position: watch::Sender<Position>,
+    pub(crate) warm_up: Option<WarmUp>,
     /// Set unless the last term's end was confirmed by the store.
     pub(crate) unconfirmed: Arc<AtomicBool>,
 }
@@ -77,7 +91,11 @@ pub(crate) struct ElectionActor;
 pub(crate) struct Electing {
     args: ElectionArgs,
     phase: Phase,
+    succession: Succession,
+    // Our place among the mailroom's readers.
+    id: u64,
     stopping: bool,
+    // Asked to leave, and to let others lead.
     stepped_down: bool,
     // Grows while terms end at once, so that a worker that fails everywhere does not make leadership spin.
     rest: Backoff,
@@ -103,12 +121,23 @@ impl Actor for ElectionActor {
 
     async fn pre_start(
         &self,
-        _: ActorRef<ElectionMsg>,
+        me: ActorRef<ElectionMsg>,
         args: ElectionArgs,
     ) -> Result<Electing, ActorProcessingErr> {
         // Random, for two replicas must not rest in step: in containers even their process ids are equal.
         let rest = Backoff::new(SHORTEST_REST, LONGEST_REST, seed::fresh());
-        Ok(Electing { args, phase: Phase::Resting, stopping: false, stepped_down: false, rest, timer: None })
+        let (ctx, name) = (args.ctx.clone(), args.manner.name.clone());
+        let succession = Succession::new(ctx, me, name, args.warm_up.clone());
+        Ok(Electing {
+            args,
+            phase: Phase::Resting,
+            succession,
+            id: seed::fresh(),
+            stopping: false,
+            stepped_down: false,
+            rest,
+            timer: None,
+        })
     }
 
     async fn post_start(
@@ -116,6 +145,9 @@ impl Actor for ElectionActor {
         me: ActorRef<ElectionMsg>,
         s: &mut Electing,
     ) -> Result<(), ActorProcessingErr> {
+        let (name, id, reader) = (s.args.manner.name.clone(), s.id, me.clone());
+        let slot = Slot::new(move |letter| drop(reader.cast(ElectionMsg::Letter(letter))));
+        let _ = s.args.ctx.mailroom.cast(MailroomMsg::Subscribe { name, id, slot });
         s.campaign(&me);
         Ok(())
     }
@@ -128,16 +160,27 @@ impl Actor for ElectionActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             ElectionMsg::Campaign(msg) => {
-                let Phase::Campaigning(candidate) = &mut s.phase else { return Ok(()) };
-                match candidate.on(msg) {
-                    None => {}
-                    Some(Verdict::Won(win)) => s.lead(&me, win).await?,
-                    Some(Verdict::Defeated(defeat)) => {
-                        s.args.position.send_replace(Position::Failed(defeat));
-                        me.stop(None);
-                    }
+                let seen = match &msg {
+                    CampaignMsg::Sighted(record) | CampaignMsg::Looked(Ok(record)) => Some(record.clone()),
+                    _ => None,
+                };
+                s.campaigned(&me, msg).await?;
+                if seen.is_some_and(|record| s.succession.sighted(record)) {
+                    s.invited(&me).await?;
                 }
             }
+            ElectionMsg::TermStarted(fence) => s.succession.started(fence),
+            ElectionMsg::Letter(letter) => {
+                if s.letter(letter) {
+                    s.invited(&me).await?;
+                }
+            }
+            ElectionMsg::Succession(msg) => {
+                if s.succession.on(msg) {
+                    s.invited(&me).await?;
+                }
+            }
+            ElectionMsg::HandOff { ask, asker } => s.hand_off(*ask, asker),
             ElectionMsg::TermLost(fence) => {
                 if matches!(s.phase, Phase::Leading(_)) {
                     s.args.position.send_replace(Position::Ending(fence));
@@ -156,18 +199,14 @@ impl Actor for ElectionActor {
                     s.campaign(&me);
                 }
             }
-            ElectionMsg::StepDown { within, reason, trace } => {
-                if let Phase::Leading(holder) = &s.phase {
-                    s.stepped_down = true;
-                    let by = s.args.ctx.replica.as_str().into();
-                    let _ = holder.cast(HolderMsg::Leave { within, by, reason, trace });
-                }
-            }
             ElectionMsg::Stop { within, by, reason, trace } => {
                 s.stopping = true;
+                s.succession.on(SuccessionMsg::Unwilling("this replica is about to end".into()));
                 match &s.phase {
-                    Phase::Leading(holder) => {
-                        drop(holder.cast(HolderMsg::Leave { within, by, reason, trace }));
+                    Phase::Leading(_) => {
+                        let otherwise = Otherwise::Leave;
+                        let ask = Ask { to: To::Anyone, within, otherwise, by, reason, trace };
+                        s.hand_off(ask, Asker::nobody());
                     }
                     Phase::Campaigning(_) | Phase::Resting => {
                         s.phase = Phase::Resting;
@@ -222,9 +261,37 @@ impl Electing {
         self.args.position.send_replace(Position::Campaigning);
     }
 
+    async fn campaigned(
+        &mut self,
+        me: &ActorRef<ElectionMsg>,
+        msg: CampaignMsg,
+    ) -> Result<(), ActorProcessingErr> {
+        let Phase::Campaigning(candidate) = &mut self.phase else { return Ok(()) };
+        match candidate.on(msg) {
+            None => {}
+            Some(Verdict::Won(win)) => self.lead(me, win).await?,
+            Some(Verdict::Defeated(defeat)) => {
+                self.args.position.send_replace(Position::Failed(defeat));
+                me.stop(None);
+            }
+        }
+        Ok(())
+    }
+
+    /// The lease is probably reserved for us.
+    async fn invited(&mut self, me: &ActorRef<ElectionMsg>) -> Result<(), ActorProcessingErr> {
+        match &self.phase {
+            Phase::Campaigning(_) => self.campaigned(me, CampaignMsg::Invited).await?,
+            // A campaign begins with a bid.
+            Phase::Resting if !self.stopping => self.campaign(me),
+            Phase::Resting | Phase::Leading(_) => {}
+        }
+        Ok(())
+    }
+
     async fn lead(&mut self, me: &ActorRef<ElectionMsg>, win: Win) -> Result<(), ActorProcessingErr> {
         let fence = win.scope.grant.fence();
-        let (reporter, teller) = (me.clone(), me.clone());
+        let (reporter, teller, starter) = (me.clone(), me.clone(), me.clone());
         let args = HolderArgs {
             ctx: self.args.ctx.clone(),
             settings: self.args.settings.clone(),
@@ -233,6 +300,7 @@ impl Electing {
             standings: self.args.standings.clone(),
             sent: win.sent,
             remaining: win.remaining,
+            started: Reply::new(move |fence| drop(starter.cast(ElectionMsg::TermStarted(fence)))),
             lost: Reply::new(move |fence| drop(teller.cast(ElectionMsg::TermLost(fence)))),
             done: Reply::new(move |report| drop(reporter.cast(ElectionMsg::TermEnded(report)))),
         };
@@ -273,6 +341,8 @@ impl Electing {
             self.rest.reset();
         }
         match &report.worker {
+            // Somebody else has it: back into the line.
+            _ if matches!(report.handed, Some(Ending::Done { .. })) => self.rest.jitter(spread),
             // Others shall have it.
             _ if stepped_down => ttl,
             // Lost: back into the queue at once, a little spread. Also if the worker saw it first and gave up.
@@ -288,6 +358,8 @@ impl Electing {
 
 impl Drop for Electing {
     fn drop(&mut self) {
+        let (name, id) = (self.args.manner.name.clone(), self.id);
+        let _ = self.args.ctx.mailroom.cast(MailroomMsg::Unsubscribe { name, id });
         // Also when it was killed: nobody may read for ever that we lead.
         self.ended();
         if let Some(timer) = self.timer.take() {

@@ -1,6 +1,7 @@
 //! The mailroom keeps this replica's candidacies in the rosters, and reads its letters.
 
 mod presence;
+mod readers;
 
 use crate::{
     calls::{Calls, bounded},
@@ -9,6 +10,7 @@ use crate::{
 };
 use leasehold_core::{
     AttemptId, Candidacy, Envelope, LeaseName, ReplicaId, SharedStore, Store, StoreError, Verb,
+    handoff::request,
 };
 use presence::{Presence, Ranked};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -16,23 +18,58 @@ use std::{collections::HashMap, time::Duration};
 use tokio::task::AbortHandle;
 
 pub(crate) use presence::Ranked as RankedEar;
+use readers::Readers;
+pub(crate) use readers::Slot;
 
 #[derive(Debug)]
 pub(crate) enum MailroomMsg {
     /// Enter a candidacy into its roster and keep it there. `ttl` is the lease's; `ranked` is told our place.
-    Enlist { candidacy: Candidacy, ttl: Duration, ranked: Ranked },
+    Enlist {
+        candidacy: Candidacy,
+        ttl: Duration,
+        ranked: Ranked,
+    },
     /// Take it out again.
-    Withdraw { id: AttemptId },
+    Withdraw {
+        id: AttemptId,
+    },
     /// Refresh it: the time for it has come.
-    Refresh { id: AttemptId },
+    Refresh {
+        id: AttemptId,
+    },
     /// A roster was read.
-    Seen { id: AttemptId, before: usize },
+    Seen {
+        id: AttemptId,
+        before: usize,
+    },
+    /// Give this reader the letters about a lease.
+    Subscribe {
+        name: LeaseName,
+        id: u64,
+        slot: Slot,
+    },
+    Unsubscribe {
+        name: LeaseName,
+        id: u64,
+    },
     /// A letter came.
     Letter(Envelope),
+    /// Send a letter, as well as that can be done.
+    Post {
+        to: ReplicaId,
+        envelope: Envelope,
+    },
+    /// Read a roster: who wants the lease, the first in rank first. `None` if it could not be read.
+    Candidates {
+        name: LeaseName,
+        done: Reply<Option<Vec<ReplicaId>>>,
+    },
     /// A task ended.
     TaskEnded,
     /// Withdraw everything, and say when it is done.
-    Close { done: Reply<()> },
+    Close {
+        done: Reply<()>,
+    },
 }
 
 #[cfg(feature = "cluster")]
@@ -48,7 +85,9 @@ pub(crate) struct Mailroom;
 pub(crate) struct Room {
     me: ActorRef<MailroomMsg>,
     store: SharedStore,
+    replica: ReplicaId,
     present: HashMap<AttemptId, Presence>,
+    readers: Readers,
     calls: Calls,
     reader: AbortHandle,
     closing: Vec<Reply<()>>,
@@ -65,11 +104,13 @@ impl Actor for Mailroom {
         me: ActorRef<MailroomMsg>,
         args: MailroomArgs,
     ) -> Result<Room, ActorProcessingErr> {
-        let reader = read(args.store.clone(), args.replica, me.clone());
+        let reader = read(args.store.clone(), args.replica.clone(), me.clone());
         Ok(Room {
             me,
             store: args.store,
+            replica: args.replica,
             present: HashMap::new(),
+            readers: Readers::default(),
             calls: Calls::default(),
             reader,
             closing: Vec::new(),
@@ -95,7 +136,11 @@ impl Actor for Mailroom {
                 }
             }
             MailroomMsg::Withdraw { id } => room.withdraw(id),
-            MailroomMsg::Letter(letter) => telemetry::letter_ignored(&letter.kind, &letter.from),
+            MailroomMsg::Subscribe { name, id, slot } => room.readers.add(name, id, slot),
+            MailroomMsg::Unsubscribe { name, id } => room.readers.remove(&name, id),
+            MailroomMsg::Letter(letter) => room.letter(&letter),
+            MailroomMsg::Post { to, envelope } => room.post(to, envelope),
+            MailroomMsg::Candidates { name, done } => room.candidates(name, done),
             MailroomMsg::TaskEnded => room.task_ended(),
             MailroomMsg::Close { done } => room.close(done),
         }
@@ -137,6 +182,42 @@ impl Room {
             if let Err(error) = asked(&*store, Verb::Withdraw, || store.withdraw(&candidacy)).await {
                 telemetry::roster_troubled(&candidacy.name, &error);
             }
+        });
+    }
+
+    fn letter(&mut self, letter: &Envelope) {
+        if self.readers.deliver(letter) {
+            return;
+        }
+        telemetry::letter_ignored(&letter.kind, &letter.from);
+        // Whoever waits for an answer shall not wait in vain.
+        if let Ok(request) = request::open(letter) {
+            let news = request::refusal(request.id, "this replica does not campaign for the lease");
+            let envelope = request::seal_news(&news, &letter.lease, &self.replica, &letter.trace);
+            self.post(letter.from.clone(), envelope);
+        }
+    }
+
+    fn post(&mut self, to: ReplicaId, envelope: Envelope) {
+        let store = self.store.clone();
+        self.task(async move {
+            if let Err(error) = asked(&*store, Verb::Post, || store.post(&to, &envelope)).await {
+                telemetry::letter_lost(&envelope, &to, &error);
+            }
+        });
+    }
+
+    fn candidates(&mut self, name: LeaseName, done: Reply<Option<Vec<ReplicaId>>>) {
+        let store = self.store.clone();
+        self.task(async move {
+            let roster = asked(&*store, Verb::Candidates, || store.candidates(&name)).await;
+            done.send(match roster {
+                Ok(roster) => Some(roster.into_iter().map(|candidacy| candidacy.replica).collect()),
+                Err(error) => {
+                    telemetry::roster_troubled(&name, &error);
+                    None
+                }
+            });
         });
     }
 

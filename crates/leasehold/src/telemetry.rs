@@ -3,7 +3,9 @@
 //! No span lives as long as a term: a killed holder would never end it. Each span is one store call or one loss.
 
 use crate::event::{Event, Happening};
-use leasehold_core::{Claim, LeaseName, Release, ReplicaId, Retry, Scope, StoreError, TraceContext};
+use leasehold_core::{
+    Claim, Envelope, LeaseName, Release, ReplicaId, Retry, Scope, StoreError, TraceContext,
+};
 use std::{fmt, sync::Arc};
 use tracing::{Span, debug, debug_span, info, info_span, warn};
 
@@ -110,6 +112,10 @@ pub(crate) fn log(event: &Event) {
         Happening::Released { heir } => {
             info!(%lease, %replica, fence, heir = heir.as_ref().map(AsRef::<str>::as_ref), "released");
         }
+        Happening::Handoff { id, step, elapsed, gap } => {
+            let (to, why) = (step.partner().map(tracing::field::display), step.why());
+            info!(%lease, %replica, fence, handoff = %id, step = step.as_str(), to, why, ?elapsed, ?gap, "handoff");
+        }
         Happening::StaleRefused { resource, stale } => {
             warn!(%lease, %replica, resource = &**resource, presented = %stale.presented, highest = %stale.highest, "stale fence refused");
         }
@@ -173,6 +179,18 @@ pub(crate) fn roster_troubled(name: &LeaseName, error: &dyn fmt::Display) {
 
 pub(crate) fn inbox_troubled(error: &dyn fmt::Display) {
     debug!(%error, "the inbox could not be opened; letters of other replicas are not read for now");
+}
+
+pub(crate) fn letter_lost(letter: &Envelope, to: &ReplicaId, error: &dyn fmt::Display) {
+    warn!(lease = %letter.lease, kind = &*letter.kind, %to, %error, "a letter was not sent; a handoff will take longer, or not come about");
+}
+
+pub(crate) fn letter_unsent(lease: &LeaseName) {
+    debug!(%lease, "a letter was not sent, for the node has ended");
+}
+
+pub(crate) fn letter_unreadable(letter: &Envelope, why: &dyn fmt::Display) {
+    warn!(lease = %letter.lease, kind = &*letter.kind, from = %letter.from, %why, "a letter was ignored");
 }
 
 pub(crate) fn letter_ignored(kind: &str, from: &ReplicaId) {

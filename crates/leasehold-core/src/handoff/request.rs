@@ -82,6 +82,20 @@ impl News {
     }
 }
 
+/// The news that a request was not taken up, and the lease is as it was.
+#[must_use]
+pub fn refusal(id: HandoffId, why: &str) -> News {
+    News {
+        handoff: id.to_string(),
+        step: "refused".into(),
+        to: None,
+        why: Some(why.to_owned()),
+        fence: None,
+        elapsed_ms: 0,
+        gap_us: None,
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Body {
     v: u32,

@@ -1,0 +1,109 @@
+//! What is asked of whoever leads: by its own process, and by letter.
+
+use super::{Electing, Phase};
+use crate::{
+    handoff::{Asker, Told},
+    holder::{HandMsg, HolderMsg},
+    mailroom::MailroomMsg,
+    telemetry,
+};
+use leasehold_core::{
+    Envelope,
+    handoff::{
+        Ask, Ending, Letter, Message, Otherwise,
+        incumbent::Refusal,
+        request::{self, News, Request},
+        wire::{self, Unreadable},
+    },
+};
+use std::time::Duration;
+
+impl Electing {
+    pub(super) fn hand_off(&mut self, ask: Ask, mut asker: Asker) {
+        let Phase::Leading(holder) = &self.phase else {
+            return asker.tell(Told::Refused(Refusal::Over));
+        };
+        self.stepped_down |= ask.otherwise == Otherwise::Leave;
+        let _ = holder.cast(HolderMsg::Hand(HandMsg::Asked { ask: Box::new(ask), asker }));
+    }
+
+    /// Whether to bid at once.
+    pub(super) fn letter(&mut self, envelope: Envelope) -> bool {
+        if &*envelope.kind == request::ASK {
+            match request::open(&envelope) {
+                Ok(request) => self.requested(envelope, request),
+                Err(why) => telemetry::letter_unreadable(&envelope, &why),
+            }
+            return false;
+        }
+        match wire::open(&envelope) {
+            Ok(letter) => self.read(envelope, letter),
+            Err(Unreadable::NotOurs) => {
+                telemetry::letter_ignored(&envelope.kind, &envelope.from);
+                false
+            }
+            Err(why) => {
+                telemetry::letter_unreadable(&envelope, &why);
+                false
+            }
+        }
+    }
+
+    fn read(&mut self, envelope: Envelope, letter: Letter) -> bool {
+        let from = envelope.from;
+        match letter.message {
+            Message::Propose | Message::Yours | Message::Abort => self.succession.letter(from, letter),
+            _ => {
+                if let Phase::Leading(holder) = &self.phase {
+                    let _ = holder.cast(HolderMsg::Hand(HandMsg::Letter { from, letter }));
+                }
+                false
+            }
+        }
+    }
+
+    /// Somebody asks by letter, and is told by letter how it goes.
+    fn requested(&mut self, envelope: Envelope, request: Request) {
+        let Request { id, lease, to, within, reason, trace } = request;
+        let (ctx, asker, by) = (self.args.ctx.clone(), envelope.from.clone(), envelope.from.as_str().into());
+        let traced = trace.clone();
+        let write = move |news: News| {
+            let envelope = request::seal_news(&news, &lease, &ctx.replica, &traced);
+            let _ = ctx.mailroom.cast(MailroomMsg::Post { to: asker.clone(), envelope });
+        };
+        let asker = Asker::new(id, move |told| {
+            let plain = |step: &str, elapsed: Duration| News {
+                handoff: id.to_string(),
+                step: step.into(),
+                to: None,
+                why: None,
+                fence: None,
+                elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                gap_us: None,
+            };
+            write(match told {
+                Told::Refused(why) => request::refusal(id, &why.to_string()),
+                Told::Step { step, elapsed } => News {
+                    to: step.partner().map(ToString::to_string),
+                    why: step.why(),
+                    ..plain(step.as_str(), elapsed)
+                },
+                Told::Ended(handover) => {
+                    let (to, fence) = match &handover.ending {
+                        Ending::Done { to, fence } => (Some(to.to_string()), Some(fence.get())),
+                        Ending::Aborted(_) | Ending::Released(_) => (None, None),
+                    };
+                    let why = match &handover.ending {
+                        Ending::Done { .. } => None,
+                        Ending::Aborted(why) => Some(why.to_string()),
+                        Ending::Released(why) => Some(why.to_string()),
+                    };
+                    let gap_us = handover.gap.map(|gap| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX));
+                    News { to, fence, why, gap_us, ..plain(handover.ending.as_str(), handover.took) }
+                }
+            });
+        });
+        let otherwise = Otherwise::LeadOn;
+        self.hand_off(Ask { to, within, otherwise, by, reason, trace }, asker);
+    }
+}
