@@ -52,7 +52,11 @@ impl Electing {
     fn read(&mut self, envelope: Envelope, letter: Letter) -> bool {
         let from = envelope.from;
         match letter.message {
-            Message::Propose | Message::Yours | Message::Abort => self.succession.letter(from, letter),
+            Message::Propose | Message::Yours | Message::Abort => match self.phase {
+                // Whoever leads has nothing to take over: it is late, or strange.
+                Phase::Leading(_) => false,
+                Phase::Campaigning(_) | Phase::Resting => self.succession.letter(from, letter),
+            },
             _ => {
                 if let Phase::Leading(holder) = &self.phase {
                     let _ = holder.cast(HolderMsg::Hand(HandMsg::Letter { from, letter }));
