@@ -7,6 +7,7 @@
 mod asking;
 mod builder;
 mod handle;
+mod preferring;
 mod succession;
 
 pub use builder::{ElectError, ElectionBuilder};
@@ -27,10 +28,11 @@ use crate::{
     worker::Crew,
 };
 use leasehold_core::{
-    Envelope, Fence, TraceContext,
+    Candidacy, Envelope, Fence, TraceContext,
     backoff::Backoff,
-    handoff::{Ask, Ending, Otherwise, To},
+    handoff::{Ask, Ending, Otherwise, Preference, To},
 };
+use preferring::Lookout;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::{
     sync::{
@@ -61,6 +63,10 @@ pub(crate) enum ElectionMsg {
     /// A letter about this lease.
     Letter(Envelope),
     Succession(SuccessionMsg),
+    /// Look whether somebody is preferred.
+    LookAtLine,
+    /// Who is in line, if that could be read.
+    Line(Option<Vec<Candidacy>>),
     /// Give the present term up, and end.
     Stop {
         within: Duration,
@@ -82,6 +88,7 @@ pub(crate) struct ElectionArgs {
     pub(crate) standings: StandingFeed,
     pub(crate) position: watch::Sender<Position>,
     pub(crate) warm_up: Option<WarmUp>,
+    pub(crate) preference: Option<Preference>,
     /// Set unless the last term's end was confirmed by the store.
     pub(crate) unconfirmed: Arc<AtomicBool>,
 }
@@ -92,6 +99,8 @@ pub(crate) struct Electing {
     args: ElectionArgs,
     phase: Phase,
     succession: Succession,
+    // While we lead.
+    lookout: Option<Lookout>,
     // Our place among the mailroom's readers.
     id: u64,
     stopping: bool,
@@ -132,6 +141,7 @@ impl Actor for ElectionActor {
             args,
             phase: Phase::Resting,
             succession,
+            lookout: None,
             id: seed::fresh(),
             stopping: false,
             stepped_down: false,
@@ -169,7 +179,13 @@ impl Actor for ElectionActor {
                     s.invited(&me).await?;
                 }
             }
-            ElectionMsg::TermStarted(fence) => s.succession.started(fence),
+            ElectionMsg::TermStarted(fence) => {
+                if let Some(at_least) = s.succession.started(fence) {
+                    s.stay(at_least);
+                }
+            }
+            ElectionMsg::LookAtLine => s.look_at_line(&me),
+            ElectionMsg::Line(line) => s.line(&me, line),
             ElectionMsg::Letter(letter) => {
                 if s.letter(letter) {
                     s.invited(&me).await?;
@@ -180,7 +196,7 @@ impl Actor for ElectionActor {
                     s.invited(&me).await?;
                 }
             }
-            ElectionMsg::HandOff { ask, asker } => s.hand_off(*ask, asker),
+            ElectionMsg::HandOff { ask, asker } => s.put(*ask, asker),
             ElectionMsg::TermLost(fence) => {
                 if matches!(s.phase, Phase::Leading(_)) {
                     s.args.position.send_replace(Position::Ending(fence));
@@ -205,7 +221,8 @@ impl Actor for ElectionActor {
                 match &s.phase {
                     Phase::Leading(_) => {
                         let otherwise = Otherwise::Leave;
-                        let ask = Ask { to: To::Anyone, within, otherwise, by, reason, trace };
+                        let (to, stay) = (To::Anyone, Duration::ZERO);
+                        let ask = Ask { to, within, otherwise, stay, by, reason, trace };
                         s.hand_off(ask, Asker::nobody());
                     }
                     Phase::Campaigning(_) | Phase::Resting => {
@@ -306,6 +323,7 @@ impl Electing {
         };
         let (holder, _) = Actor::spawn_linked(None, LeaseHolder, args, me.get_cell()).await?;
         self.phase = Phase::Leading(holder);
+        self.look_out(me);
         // Until the term's report says otherwise: it may be killed before it can tell.
         self.args.unconfirmed.store(true, Ordering::SeqCst);
         self.args.position.send_replace(Position::Leading(fence));
@@ -317,6 +335,7 @@ impl Electing {
             return;
         }
         self.phase = Phase::Resting;
+        self.lookout = None;
         self.args.unconfirmed.store(!report.is_some_and(TermReport::confirmed), Ordering::SeqCst);
         if self.stopping {
             me.stop(None);

@@ -76,7 +76,7 @@ pub use leasehold_core::{
     SharedStore, Sighting, Stale, Standing, Store, StoreError, StoreErrorKind, Timing, TimingError,
     TokioClock, TraceContext, Traits, Verb, Watch, WatchFeed,
     campaign::{Defeat, Obstacle},
-    handoff::{Ending, HandoffId, Kept, Step, To, Vacated},
+    handoff::{Ending, HandoffId, Kept, Preference, Step, To, Vacated},
 };
 pub use node::{Node, NodeBuilder, Stopped};
 pub use standing::{Standings, Stood};

@@ -62,7 +62,7 @@ pub(crate) enum MailroomMsg {
     /// Read a roster: who wants the lease, the first in rank first. `None` if it could not be read.
     Candidates {
         name: LeaseName,
-        done: Reply<Option<Vec<ReplicaId>>>,
+        done: Reply<Option<Vec<Candidacy>>>,
     },
     /// A task ended.
     TaskEnded,
@@ -207,12 +207,12 @@ impl Room {
         });
     }
 
-    fn candidates(&mut self, name: LeaseName, done: Reply<Option<Vec<ReplicaId>>>) {
+    fn candidates(&mut self, name: LeaseName, done: Reply<Option<Vec<Candidacy>>>) {
         let store = self.store.clone();
         self.task(async move {
             let roster = asked(&*store, Verb::Candidates, || store.candidates(&name)).await;
             done.send(match roster {
-                Ok(roster) => Some(roster.into_iter().map(|candidacy| candidacy.replica).collect()),
+                Ok(roster) => Some(roster),
                 Err(error) => {
                     telemetry::roster_troubled(&name, &error);
                     None

@@ -14,6 +14,9 @@ pub struct Ask {
     pub within: Duration,
     /// What becomes of it if nobody takes over.
     pub otherwise: Otherwise,
+    /// How long leadership then stays where it is put, though somebody else may be [preferred](super::Preference). For those
+    /// who have put it there on purpose; zero otherwise.
+    pub stay: Duration,
     /// Who wants it, for people to read.
     pub by: Arc<str>,
     /// Why, for people to read.

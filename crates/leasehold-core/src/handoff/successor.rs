@@ -18,7 +18,7 @@ pub use event::{Action, Event};
 
 use super::{HandoffId, Letter, Message};
 use crate::{Fence, LeaseName, LeaseRecord, LeaseState, Moment, ReplicaId, TraceContext};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Ready to take over.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,6 +43,7 @@ struct Engagement {
     trace: TraceContext,
     until: Moment,
     ready: bool,
+    stay: Duration,
 }
 
 impl Successor {
@@ -96,8 +97,10 @@ impl Successor {
         let current = self.engaged.as_ref().filter(|e| e.handoff == letter.handoff && e.with == from);
         match (&letter.message, current) {
             // Asked again: the answer may have been lost.
-            (Message::Propose, Some(engaged)) if engaged.ready => self.reply(now, Message::Ready, todo),
-            (Message::Propose, None) => self.proposed(now, from, letter, todo),
+            (Message::Propose { .. }, Some(engaged)) if engaged.ready => {
+                self.reply(now, Message::Ready, todo)
+            }
+            (Message::Propose { stay }, None) => self.proposed(now, from, letter, *stay, todo),
             (Message::Yours, Some(_)) => todo.push(Action::Bid),
             // We were asked before a restart, perhaps, or our wait is over: the record will say whether it is ours.
             (Message::Yours, None) if self.engaged.is_none() => {
@@ -111,7 +114,14 @@ impl Successor {
         }
     }
 
-    fn proposed(&mut self, now: Moment, from: ReplicaId, letter: &Letter, todo: &mut Vec<Action>) {
+    fn proposed(
+        &mut self,
+        now: Moment,
+        from: ReplicaId,
+        letter: &Letter,
+        stay: Duration,
+        todo: &mut Vec<Action>,
+    ) {
         // Two handoffs of one term, or of two: the later term counts, and of one term the later proposal.
         if self.engaged.as_ref().is_some_and(|engaged| letter.fence < engaged.fence) {
             return;
@@ -126,6 +136,7 @@ impl Successor {
             trace: letter.trace.clone(),
             until,
             ready: false,
+            stay,
         });
         if self.willing {
             todo.push(Action::WarmUp { handoff: letter.handoff, within, trace: letter.trace.clone() });
@@ -159,7 +170,12 @@ impl Successor {
         if self.engaged.as_ref().is_some_and(|engaged| fence > engaged.fence) {
             self.reply(now, Message::Assumed { fence }, todo);
             // What was warmed up is in use now.
-            self.over = self.engaged.take().map(|engaged| engaged.handoff);
+            if let Some(engaged) = self.engaged.take() {
+                self.over = Some(engaged.handoff);
+                if !engaged.stay.is_zero() {
+                    todo.push(Action::Stay { at_least: engaged.stay });
+                }
+            }
         }
     }
 

@@ -29,7 +29,9 @@ fn heard(incumbent: &mut Incumbent, ms: u64, from: &str, message: Message) -> Ve
 /// Whom these actions propose to.
 fn proposed(todo: &[Action]) -> Vec<String> {
     let sent = todo.iter().filter_map(|action| match action {
-        Action::Send { to, letter } if letter.message == Message::Propose => Some(to.to_string()),
+        Action::Send { to, letter } if matches!(letter.message, Message::Propose { .. }) => {
+            Some(to.to_string())
+        }
         _ => None,
     });
     sent.collect()

@@ -1,6 +1,6 @@
 //! The bytes of a letter: whole, from older and newer peers, and damaged.
 
-use super::common::{fence, lease, letter, replica};
+use super::common::{PROPOSE, fence, lease, letter, replica};
 use leasehold_core::{
     Envelope, TraceContext,
     handoff::{
@@ -23,7 +23,7 @@ fn all() -> Vec<Letter> {
     let why = "shutting down".into();
     let assumed = Message::Assumed { fence: fence(8) };
     let decline = Message::Decline { why };
-    [Message::Propose, Message::Ready, decline, Message::Yours, assumed, Message::Abort]
+    [PROPOSE, Message::Ready, decline, Message::Yours, assumed, Message::Abort]
         .into_iter()
         .map(|message| Letter { trace: TraceContext::parse(TRACE), ..letter(7, 7, message) })
         .collect()
@@ -42,7 +42,7 @@ fn every_letter_arrives_as_it_was_sent_and_is_small() {
 fn an_old_peer_skips_what_a_newer_one_adds() {
     let body = br#"{"v":9,"min":1,"handoff":"00000000000000000000000000000007","fence":7,"remaining_ms":500,
         "colour":{"red":[1,2]}}"#;
-    assert_eq!(open(&envelope("handoff.propose", body)), Ok(letter(7, 7, Message::Propose)));
+    assert_eq!(open(&envelope("handoff.propose", body)), Ok(letter(7, 7, PROPOSE)));
 }
 
 #[test]

@@ -19,6 +19,12 @@ use leasehold_core::{
 use std::time::Duration;
 
 impl Electing {
+    /// Somebody of this process asks for it.
+    pub(super) fn put(&mut self, ask: Ask, asker: Asker) {
+        let stay = if ask.otherwise == Otherwise::LeadOn { self.stays() } else { Duration::ZERO };
+        self.hand_off(Ask { stay, ..ask }, asker);
+    }
+
     pub(super) fn hand_off(&mut self, ask: Ask, mut asker: Asker) {
         let Phase::Leading(holder) = &self.phase else {
             return asker.tell(Told::Refused(Refusal::Over));
@@ -52,7 +58,7 @@ impl Electing {
     fn read(&mut self, envelope: Envelope, letter: Letter) -> bool {
         let from = envelope.from;
         match letter.message {
-            Message::Propose | Message::Yours | Message::Abort => match self.phase {
+            Message::Propose { .. } | Message::Yours | Message::Abort => match self.phase {
                 // Whoever leads has nothing to take over: it is late, or strange.
                 Phase::Leading(_) => false,
                 Phase::Campaigning(_) | Phase::Resting => self.succession.letter(from, letter),
@@ -107,7 +113,7 @@ impl Electing {
                 }
             });
         });
-        let otherwise = Otherwise::LeadOn;
-        self.hand_off(Ask { to, within, otherwise, by, reason, trace }, asker);
+        let (otherwise, stay) = (Otherwise::LeadOn, self.stays());
+        self.hand_off(Ask { to, within, otherwise, stay, by, reason, trace }, asker);
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     terms::{Terms, terms_setters},
     worker::{ActorCrew, BoxError, Crew, TaskCrew, Worker},
 };
-use leasehold_core::{LeaseName, NameError, campaign::Patience};
+use leasehold_core::{LeaseName, NameError, campaign::Patience, handoff::Preference};
 use std::sync::{Arc, atomic::AtomicBool};
 use tokio::sync::watch;
 
@@ -22,6 +22,7 @@ pub struct ElectionBuilder {
     name: Result<LeaseName, NameError>,
     terms: Terms,
     warm_up: Option<WarmUp>,
+    preference: Option<Preference>,
 }
 
 /// An election was not started. Nothing was sent to the store.
@@ -39,8 +40,16 @@ pub enum ElectError {
 impl ElectionBuilder {
     terms_setters!();
 
+    /// Hands leadership over, while this replica leads, to a candidate of higher [`priority`](Self::priority), by the rules of
+    /// the [`Preference`], which keep it from flapping. Costs a read of the roster every second to every minute, while
+    /// leading. Default: off, a priority only decides who leads next.
+    pub fn prefer(mut self, preference: Preference) -> Self {
+        self.preference = Some(preference);
+        self
+    }
+
     pub(crate) fn new(node: Node, name: Result<LeaseName, NameError>) -> Self {
-        Self { node, name, terms: Terms::default(), warm_up: None }
+        Self { node, name, terms: Terms::default(), warm_up: None, preference: None }
     }
 
     /// What this replica does when it is asked to take over, before it says that it is ready: filling caches, opening
@@ -115,6 +124,7 @@ impl ElectionBuilder {
             standings,
             position,
             warm_up: self.warm_up,
+            preference: self.preference,
             unconfirmed: unconfirmed.clone(),
         };
         let actor = self.node.enrol(ElectionActor, args, shut).await?;

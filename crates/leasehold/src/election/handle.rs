@@ -163,7 +163,9 @@ impl Election {
 
     fn ask(&self, to: To, within: Duration, otherwise: Otherwise, reason: &str) -> Ask {
         let trace = self.node.context().traces.here();
-        Ask { to, within, otherwise, by: self.node.replica().as_str().into(), reason: reason.into(), trace }
+        let by = self.node.replica().as_str().into();
+        // How long it stays there is for the election to say.
+        Ask { to, within, otherwise, stay: Duration::ZERO, by, reason: reason.into(), trace }
     }
 
     /// Ends the election: the worker has `within` to quiesce, is then dropped, and the lease is released after it has

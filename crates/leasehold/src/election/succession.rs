@@ -58,6 +58,7 @@ pub(super) struct Succession {
     timer: Option<AbortHandle>,
     /// The incumbent that asked last, and when it did.
     asked: Option<(ReplicaId, Moment)>,
+    stay: Option<Duration>,
 }
 
 /// Whether the campaign should bid at once.
@@ -71,7 +72,7 @@ impl Succession {
         warm_up: Option<WarmUp>,
     ) -> Self {
         let machine = Successor::new(ctx.replica.clone(), name.clone());
-        Self { ctx, me, name, machine, warm_up, warming: None, timer: None, asked: None }
+        Self { ctx, me, name, machine, warm_up, warming: None, timer: None, asked: None, stay: None }
     }
 
     pub(super) fn on(&mut self, msg: SuccessionMsg) -> Bid {
@@ -85,7 +86,8 @@ impl Succession {
     }
 
     pub(super) fn letter(&mut self, from: ReplicaId, letter: Letter) -> Bid {
-        if letter.message == Message::Propose && self.machine.handoff() != Some(letter.handoff) {
+        if matches!(letter.message, Message::Propose { .. }) && self.machine.handoff() != Some(letter.handoff)
+        {
             self.asked = Some((from.clone(), self.ctx.now()));
         }
         self.step(Event::Letter { from, letter })
@@ -95,9 +97,10 @@ impl Succession {
         self.step(Event::Sighted(record))
     }
 
-    /// Our worker was started under this fence.
-    pub(super) fn started(&mut self, fence: Fence) {
+    /// Our worker was started under this fence. How long leadership is to stay here, if it was put here on purpose.
+    pub(super) fn started(&mut self, fence: Fence) -> Option<Duration> {
         self.step(Event::Granted(fence));
+        self.stay.take()
     }
 
     fn step(&mut self, event: Event) -> Bid {
@@ -118,6 +121,7 @@ impl Succession {
                         self.tell(handoff, Step::StoodDown);
                     }
                     Action::Bid => bid = true,
+                    Action::Stay { at_least } => self.stay = Some(at_least),
                     Action::Send { to, letter } => self.send(to, &letter),
                     Action::WakeAt(at) => {
                         let wake = || ElectionMsg::Succession(SuccessionMsg::Wake);

@@ -13,7 +13,7 @@ use crate::{
     worker::Notice,
 };
 use leasehold_core::{
-    LeaseRecord, Moment, Release, ReplicaId, StoreError, TraceContext,
+    Candidacy, LeaseRecord, Moment, Release, ReplicaId, StoreError, TraceContext,
     handoff::{
         Ask, Ending, HandoffId, Incumbent, Letter, Plan, Step,
         incumbent::{Action, Answer, Event, Refusal},
@@ -160,7 +160,10 @@ impl Book {
         match action {
             Action::ReadRoster => {
                 let me = self.me.clone();
-                let done = Reply::new(move |roster| drop(me.cast(HolderMsg::Hand(HandMsg::Roster(roster)))));
+                let done = Reply::new(move |roster: Option<Vec<Candidacy>>| {
+                    let roster = roster.map(|line| line.into_iter().map(|c| c.replica).collect());
+                    let _ = me.cast(HolderMsg::Hand(HandMsg::Roster(roster)));
+                });
                 let name = self.claim().name.clone();
                 let _ = self.ctx.mailroom.cast(MailroomMsg::Candidates { name, done });
             }
