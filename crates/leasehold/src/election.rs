@@ -174,10 +174,11 @@ impl Actor for ElectionActor {
                     CampaignMsg::Sighted(record) | CampaignMsg::Looked(Ok(record)) => Some(record.clone()),
                     _ => None,
                 };
-                s.campaigned(&me, msg).await?;
+                // First: the bid that follows belongs to the handoff.
                 if seen.is_some_and(|record| s.succession.sighted(record)) {
                     s.invited(&me).await?;
                 }
+                s.campaigned(&me, msg).await?;
             }
             ElectionMsg::TermStarted(fence) => {
                 if let Some(at_least) = s.succession.started(fence) {
@@ -297,10 +298,14 @@ impl Electing {
 
     /// The lease is probably reserved for us.
     async fn invited(&mut self, me: &ActorRef<ElectionMsg>) -> Result<(), ActorProcessingErr> {
+        let trace = self.succession.assume();
         match &self.phase {
-            Phase::Campaigning(_) => self.campaigned(me, CampaignMsg::Invited).await?,
+            Phase::Campaigning(_) => self.campaigned(me, CampaignMsg::Invited(trace)).await?,
             // A campaign begins with a bid.
-            Phase::Resting if !self.stopping => self.campaign(me),
+            Phase::Resting if !self.stopping => {
+                self.args.manner.trace = trace;
+                self.campaign(me);
+            }
             Phase::Resting | Phase::Leading(_) => {}
         }
         Ok(())

@@ -5,6 +5,7 @@
 use crate::event::{Event, Happening};
 use leasehold_core::{
     Claim, Envelope, LeaseName, Release, ReplicaId, Retry, Scope, StoreError, TraceContext,
+    handoff::{HandoffId, Step},
 };
 use std::{fmt, sync::Arc};
 use tracing::{Span, debug, debug_span, info, info_span, warn};
@@ -70,6 +71,39 @@ impl Traces {
             "lease.release", lease = %claim.name, replica = %claim.replica, fence = claim.fence.get(),
             outcome = tracing::field::Empty,
         );
+        self.child(span, parent)
+    }
+
+    /// A handoff as a whole, at the incumbent: bounded in time, unlike a term.
+    pub(crate) fn handoff(&self, claim: &Claim, id: HandoffId, reason: &str, parent: &TraceContext) -> Span {
+        let span = info_span!(
+            "handoff", lease = %claim.name, replica = %claim.replica, fence = claim.fence.get(), handoff = %id, reason,
+            outcome = tracing::field::Empty, to = tracing::field::Empty, gap_us = tracing::field::Empty,
+        );
+        self.child(span, parent)
+    }
+
+    /// What begins with a step of the incumbent, if anything does; it ends with the next.
+    pub(crate) fn handoff_step(handoff: &Span, step: &Step) -> Option<Span> {
+        match step {
+            Step::Proposed(to) => {
+                Some(info_span!(parent: handoff, "handoff.propose", %to, outcome = tracing::field::Empty))
+            }
+            Step::Quiescing => Some(info_span!(parent: handoff, "handoff.quiesce")),
+            Step::Joined => Some(info_span!(parent: handoff, "handoff.commit", heir = tracing::field::Empty)),
+            _ => None,
+        }
+    }
+
+    /// The successor warms up.
+    pub(crate) fn warm_up(&self, lease: &LeaseName, id: HandoffId, parent: &TraceContext) -> Span {
+        let span = info_span!("handoff.warm_up", %lease, handoff = %id, outcome = tracing::field::Empty);
+        self.child(span, parent)
+    }
+
+    /// The successor takes over: from the news that it may until its worker was started.
+    pub(crate) fn assume(&self, lease: &LeaseName, parent: &TraceContext) -> Span {
+        let span = info_span!("handoff.assume", %lease, fence = tracing::field::Empty);
         self.child(span, parent)
     }
 

@@ -98,7 +98,7 @@ impl Successor {
         match (&letter.message, current) {
             // Asked again: the answer may have been lost.
             (Message::Propose { .. }, Some(engaged)) if engaged.ready => {
-                self.reply(now, Message::Ready, todo)
+                self.reply(now, Message::Ready, todo);
             }
             (Message::Propose { stay }, None) => self.proposed(now, from, letter, *stay, todo),
             (Message::Yours, Some(_)) => todo.push(Action::Bid),

@@ -6,7 +6,7 @@ use crate::{
 };
 use futures_util::FutureExt;
 use leasehold_core::{
-    Fence, LeaseName, LeaseRecord, Moment, ReplicaId,
+    Fence, LeaseName, LeaseRecord, Moment, ReplicaId, TraceContext,
     handoff::{
         HandoffId, Letter, Message, Step, Successor,
         successor::{Action, Event},
@@ -16,6 +16,7 @@ use leasehold_core::{
 use ractor::ActorRef;
 use std::{fmt, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 use tokio::{task::AbortHandle, time::timeout};
+use tracing::{Instrument, Span};
 
 /// What a replica does before it says that it is ready to lead.
 #[derive(Clone)]
@@ -59,6 +60,10 @@ pub(super) struct Succession {
     /// The incumbent that asked last, and when it did.
     asked: Option<(ReplicaId, Moment)>,
     stay: Option<Duration>,
+    /// Where the handoff belongs that it takes part in.
+    trace: TraceContext,
+    /// From the news that we may lead until our worker was started.
+    assuming: Option<Span>,
 }
 
 /// Whether the campaign should bid at once.
@@ -72,7 +77,19 @@ impl Succession {
         warm_up: Option<WarmUp>,
     ) -> Self {
         let machine = Successor::new(ctx.replica.clone(), name.clone());
-        Self { ctx, me, name, machine, warm_up, warming: None, timer: None, asked: None, stay: None }
+        Self {
+            ctx,
+            me,
+            name,
+            machine,
+            warm_up,
+            warming: None,
+            timer: None,
+            asked: None,
+            stay: None,
+            trace: TraceContext::NONE,
+            assuming: None,
+        }
     }
 
     pub(super) fn on(&mut self, msg: SuccessionMsg) -> Bid {
@@ -90,6 +107,9 @@ impl Succession {
         {
             self.asked = Some((from.clone(), self.ctx.now()));
         }
+        if matches!(letter.message, Message::Propose { .. } | Message::Yours) {
+            self.trace = letter.trace.clone();
+        }
         self.step(Event::Letter { from, letter })
     }
 
@@ -100,7 +120,20 @@ impl Succession {
     /// Our worker was started under this fence. How long leadership is to stay here, if it was put here on purpose.
     pub(super) fn started(&mut self, fence: Fence) -> Option<Duration> {
         self.step(Event::Granted(fence));
+        if let Some(assuming) = self.assuming.take() {
+            assuming.record("fence", fence.get());
+        }
+        self.trace = TraceContext::NONE;
         self.stay.take()
+    }
+
+    /// Where the bid belongs that takes over.
+    pub(super) fn assume(&mut self) -> TraceContext {
+        if self.trace == TraceContext::NONE {
+            return TraceContext::NONE;
+        }
+        let (traces, trace, name) = (&self.ctx.traces, &self.trace, &self.name);
+        traces.of(self.assuming.get_or_insert_with(|| traces.assume(name, trace)))
     }
 
     fn step(&mut self, event: Event) -> Bid {
@@ -118,6 +151,8 @@ impl Succession {
                     }
                     Action::StandDown { handoff } => {
                         self.cool();
+                        self.trace = TraceContext::NONE;
+                        self.assuming = None;
                         self.tell(handoff, Step::StoodDown);
                     }
                     Action::Bid => bid = true,
@@ -142,7 +177,9 @@ impl Succession {
         self.cool();
         let Some(WarmUp(warm_up)) = self.warm_up.clone() else { return false };
         let me = self.me.clone();
-        let task = self.ctx.app.spawn(async move {
+        let span = self.ctx.traces.warm_up(&self.name, handoff, &self.trace);
+        let outcome = span.clone();
+        let work = async move {
             let warming = AssertUnwindSafe(async { warm_up().await }).catch_unwind();
             let warm = match timeout(within, warming).await {
                 Ok(Ok(Ok(()))) => Ok(()),
@@ -150,8 +187,10 @@ impl Succession {
                 Ok(Err(panic)) => Err(panic_text("the warm-up", &*panic)),
                 Err(_) => Err("the warm-up took too long".into()),
             };
+            outcome.record("outcome", if warm.is_ok() { "warm" } else { "unfit" });
             let _ = me.cast(ElectionMsg::Succession(SuccessionMsg::Warmed { handoff, warm }));
-        });
+        };
+        let task = self.ctx.app.spawn(work.instrument(span));
         self.warming = Some(task.abort_handle());
         true
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use leasehold::{
     BoxError, Election, Ending, Envelope, Fate, HandOffError, Happening, Kept, Mail, Node, Predecessor,
-    Stopped, Term, To, Vacated, WorkerOutcome,
+    Preference, Stopped, Term, To, Vacated, WorkerOutcome,
 };
 use leasehold_core::Verb;
 use leasehold_testkit::{Fault, Faults, FaultyStore};
@@ -412,4 +412,57 @@ async fn letters_of_strangers_change_nothing() {
     assert_eq!(players[0].steps(), [""; 0], "nothing was handed over");
     let handover = first.hand_off(To::Anyone, 10 * SECOND, "testing").await.unwrap();
     assert!(matches!(handover.ending, Ending::Done { .. }), "{handover:?}");
+}
+
+fn preference() -> Preference {
+    Preference { settle: 10 * SECOND, cool_down: 60 * SECOND, stay: 300 * SECOND }
+}
+
+async fn preferring(player: &Player, priority: i32) -> Election {
+    player.node.election("l").priority(priority).prefer(preference()).lead(obliging).await.unwrap()
+}
+
+/// Whoever is preferred leads once it has been there for a while, and whoever puts leadership elsewhere is heeded for a while.
+#[tokio::test(start_paused = true)]
+async fn leadership_moves_to_whoever_is_preferred_and_stays_where_it_is_put() {
+    let stage = Stage::new();
+    let (plain, best) = (player(&stage, "plain").await, player(&stage, "best").await);
+    let first = preferring(&plain, 0).await;
+    leads(&first).await;
+    let begun = Instant::now();
+    let second = preferring(&best, 1).await;
+    leads(&second).await;
+    let after = begun.elapsed();
+    assert!((60 * SECOND..70 * SECOND).contains(&after), "the cool-down, and a look: {after:?}");
+    // It stays there, by nature.
+    sleep(300 * SECOND).await;
+    assert!(second.leading().is_some());
+    // Put back on purpose: for five minutes, and then it moves again.
+    let begun = Instant::now();
+    let handover = second.hand_off(to("plain"), 10 * SECOND, "the best is being repaired").await.unwrap();
+    assert!(matches!(handover.ending, Ending::Done { .. }), "{handover:?}");
+    leads(&first).await;
+    leads(&second).await;
+    let after = begun.elapsed();
+    assert!((300 * SECOND..320 * SECOND).contains(&after), "its time, and a look: {after:?}");
+}
+
+/// One that fails a minute after each takeover leads now and then, and never twice in a cool-down.
+#[tokio::test(start_paused = true)]
+async fn a_preferred_replica_that_fails_again_and_again_makes_no_flapping() {
+    let stage = Stage::new();
+    let (plain, best) = (player(&stage, "plain").await, player(&stage, "best").await);
+    let first = preferring(&plain, 0).await;
+    leads(&first).await;
+    let failing = best.node.election("l").priority(1).prefer(preference()).lead(|_| async {
+        sleep(5 * SECOND).await;
+        Err("planned: it cannot work here".into())
+    });
+    let second = failing.await.unwrap();
+    sleep(1200 * SECOND).await;
+    let terms = best.log.count("acquired");
+    // Each costs the other a cool-down of a minute at least.
+    assert!((2..=20).contains(&terms), "{terms} terms in 20 minutes");
+    assert!(plain.log.count("acquired") <= 21);
+    drop((first, second));
 }

@@ -10,6 +10,7 @@ use crate::{
     holder::{HolderMsg, Stage},
     mailroom::MailroomMsg,
     reply::Reply,
+    telemetry::Traces,
     worker::Notice,
 };
 use leasehold_core::{
@@ -22,6 +23,7 @@ use leasehold_core::{
 };
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, task::AbortHandle};
+use tracing::Span;
 
 /// What concerns a handoff.
 #[derive(Debug)]
@@ -57,6 +59,9 @@ pub(super) struct Handing {
     pub(super) answer: Option<Release>,
     pub(super) ending: Option<Ending>,
     timer: Option<AbortHandle>,
+    span: Span,
+    /// The span of the present step, if it has one.
+    step: Option<Span>,
     // What happened while an event was being dealt with, in order.
     events: VecDeque<Event>,
     busy: bool,
@@ -88,7 +93,7 @@ impl Book {
         self.hand(Event::Sighted(record.claim().map(|claim| (claim.replica.clone(), claim.fence))));
     }
 
-    fn asked(&mut self, ask: Ask, mut asker: Asker) {
+    fn asked(&mut self, mut ask: Ask, mut asker: Asker) {
         if self.handing.is_none() {
             if self.stage != Stage::Leading || self.cause.is_some() {
                 // It ends already, by itself or since its renewals fail.
@@ -101,6 +106,11 @@ impl Book {
             self.leaving_in = ask.trace.clone();
         }
         if let Some(handing) = &mut self.handing {
+            // What follows belongs to the handoff, here and at the successor.
+            let own = self.ctx.traces.of(&handing.span);
+            if own.traceparent().is_some() {
+                ask.trace = own;
+            }
             let first = handing.askers.is_empty();
             handing.askers.push(asker);
             if first {
@@ -113,6 +123,7 @@ impl Book {
     fn incumbent(&self, asker: &Asker, ask: &Ask) -> Handing {
         let plan = self.settings.plan();
         let claim = self.claim();
+        let span = self.ctx.traces.handoff(claim, asker.id, &ask.reason, &ask.trace);
         Handing {
             machine: Incumbent::new(claim.replica.clone(), claim.name.clone(), claim.fence, plan),
             id: asker.id,
@@ -125,6 +136,8 @@ impl Book {
             answer: None,
             ending: None,
             timer: None,
+            span,
+            step: None,
             events: VecDeque::new(),
             busy: false,
         }
@@ -226,6 +239,19 @@ impl Book {
         if *step == Step::Joined {
             handing.joined = Some(now);
         }
+        if let Some(before) = std::mem::replace(&mut handing.step, Traces::handoff_step(&handing.span, step))
+        {
+            before.record("outcome", step.as_str());
+            if let Step::Released(Some(heir)) = step {
+                before.record("heir", heir.as_str());
+            }
+        }
+        if let (Step::Joined, Some(commit)) = (step, &handing.step) {
+            let commit = self.ctx.traces.of(commit);
+            if commit.traceparent().is_some() {
+                self.leaving_in = commit;
+            }
+        }
         handing.askers.iter_mut().for_each(|asker| asker.tell(Told::Step { step, elapsed }));
         let id = handing.id;
         self.event(Happening::Handoff { id, step: step.clone(), elapsed, gap: None });
@@ -250,6 +276,14 @@ impl Book {
         let handover = Handover { id: handing.id, ending: ending.clone(), took, gap };
         handing.askers.drain(..).for_each(|mut asker| asker.tell(Told::Ended(&handover)));
         handing.ending = Some(ending.clone());
+        handing.step = None;
+        handing.span.record("outcome", ending.as_str());
+        if let Ending::Done { to, .. } = &ending {
+            handing.span.record("to", to.as_str());
+        }
+        if let Some(gap) = gap {
+            handing.span.record("gap_us", u64::try_from(gap.as_micros()).unwrap_or(u64::MAX));
+        }
         let id = handing.id;
         self.event(Happening::Handoff { id, step: Step::Ended(ending), elapsed: took, gap });
     }
