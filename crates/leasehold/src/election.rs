@@ -8,6 +8,7 @@ mod asking;
 mod builder;
 mod handle;
 mod preferring;
+mod resting;
 mod succession;
 
 pub use builder::{ElectError, ElectionBuilder};
@@ -18,7 +19,6 @@ use crate::{
     candidate::{CampaignMsg, Candidate, Manner, Verdict, Win},
     context::Context,
     ended::ended,
-    event::WorkerOutcome,
     handoff::Asker,
     holder::{HolderArgs, HolderMsg, LeaseHolder, Settings, TermReport},
     mailroom::{MailroomMsg, Slot},
@@ -30,7 +30,7 @@ use crate::{
 use leasehold_core::{
     Candidacy, Envelope, Fence, TraceContext,
     backoff::Backoff,
-    handoff::{Ask, Ending, Otherwise, Preference, To},
+    handoff::{Ask, Otherwise, Preference, To},
 };
 use preferring::Lookout;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -352,30 +352,6 @@ impl Electing {
         let timer = me.send_after(rest, || ElectionMsg::Rested).abort_handle();
         if let Some(old) = self.timer.replace(timer) {
             old.abort();
-        }
-    }
-
-    fn rest_after(&mut self, report: Option<&TermReport>) -> Duration {
-        let ttl = self.args.settings.timing.ttl();
-        // A long lease is no reason to be long out of the line.
-        let spread = (ttl / 10).min(SHORTEST_REST);
-        let stepped_down = std::mem::take(&mut self.stepped_down);
-        let Some(report) = report else { return ttl };
-        if report.lasted > ttl.max(Duration::from_secs(10)) {
-            self.rest.reset();
-        }
-        match &report.worker {
-            // Somebody else has it: back into the line.
-            _ if matches!(report.handed, Some(Ending::Done { .. })) => self.rest.jitter(spread),
-            // Others shall have it.
-            _ if stepped_down => ttl,
-            // Lost: back into the queue at once, a little spread. Also if the worker saw it first and gave up.
-            _ if !report.cause.is_voluntary() => self.rest.jitter(spread),
-            // The worker ended by itself: with nothing to do, or unable to. Neither may become a hot loop.
-            WorkerOutcome::Finished | WorkerOutcome::Failed(_) | WorkerOutcome::NotStarted(_) => {
-                self.rest.next_delay()
-            }
-            WorkerOutcome::Killed => self.rest.jitter(spread),
         }
     }
 }

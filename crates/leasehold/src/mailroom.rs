@@ -1,12 +1,13 @@
 //! The mailroom keeps this replica's candidacies in the rosters, and reads its letters.
 
+mod inbox;
 mod presence;
 mod readers;
 
 use crate::{
     calls::{Calls, bounded},
     reply::Reply,
-    seed, telemetry,
+    telemetry,
 };
 use leasehold_core::{
     AttemptId, Candidacy, Envelope, LeaseName, ReplicaId, SharedStore, Store, StoreError, Verb,
@@ -104,7 +105,7 @@ impl Actor for Mailroom {
         me: ActorRef<MailroomMsg>,
         args: MailroomArgs,
     ) -> Result<Room, ActorProcessingErr> {
-        let reader = read(args.store.clone(), args.replica.clone(), me.clone());
+        let reader = inbox::read(args.store.clone(), args.replica.clone(), me.clone());
         Ok(Room {
             me,
             store: args.store,
@@ -261,9 +262,6 @@ impl Drop for Room {
 
 /// The longest that one question about a roster is waited for.
 const QUESTION: Duration = Duration::from_secs(5);
-/// The longest that the opening of the inbox is waited for.
-const OPENING: Duration = Duration::from_secs(10);
-
 async fn asked<T, F>(store: &dyn Store, verb: Verb, question: impl FnOnce() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -285,30 +283,3 @@ async fn place(store: &dyn Store, name: &LeaseName, id: AttemptId) -> usize {
 
 /// How many places there are to draw.
 const LOTS: usize = 16;
-
-/// Reads letters for as long as it runs.
-fn read(store: SharedStore, replica: ReplicaId, me: ActorRef<MailroomMsg>) -> AbortHandle {
-    let task = tokio::spawn(async move {
-        let mut backoff = leasehold_core::backoff::Backoff::new(
-            Duration::from_millis(200),
-            Duration::from_secs(10),
-            seed::fresh(),
-        );
-        loop {
-            let opened = bounded(OPENING, || store.inbox(&replica)).await;
-            match opened.unwrap_or_else(|fault| Err(fault.error(Verb::Inbox, &*store))) {
-                Ok(mut inbox) => {
-                    backoff.reset();
-                    while let Some(letter) = inbox.next().await {
-                        if me.cast(MailroomMsg::Letter(letter)).is_err() {
-                            return;
-                        }
-                    }
-                }
-                Err(error) => telemetry::inbox_troubled(&error),
-            }
-            tokio::time::sleep(backoff.next_delay()).await;
-        }
-    });
-    task.abort_handle()
-}

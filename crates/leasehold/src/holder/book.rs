@@ -2,6 +2,7 @@
 
 mod handing;
 mod parting;
+mod quiescing;
 
 pub(crate) use handing::HandMsg;
 
@@ -17,12 +18,11 @@ use crate::{
     standing::StandingFeed,
     term::Scope,
     watcher::WatcherMsg,
-    worker::Notice,
 };
 use leasehold_core::{
     Claim, Fence, LeaseRecord, LostCause, Moment, Note, Standing, TraceContext, handoff::incumbent,
 };
-use ractor::{ActorRef, RpcReplyPort};
+use ractor::ActorRef;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, task::AbortHandle, time::Instant};
 
@@ -161,14 +161,6 @@ impl Book {
         self.standings.tell(self.claim().fence, standing);
     }
 
-    pub(super) fn last_call(&mut self, within: Duration) {
-        if self.stage == Stage::Leading {
-            // Whatever the worker does now, this term ends because its renewals failed.
-            self.last_called = true;
-            self.quiesce(within, "the end of trust".into(), "renewals fail".into());
-        }
-    }
-
     /// The store is asked at once, so that a forced release, or a rival after a crash that was none, is noticed before the
     /// next renewal is due. A sighting by itself ends nothing: it may be old news.
     pub(super) fn doubted(&mut self, record: Option<&LeaseRecord>) {
@@ -177,59 +169,6 @@ impl Book {
         }
         if let Some(renewer) = &self.renewer {
             let _ = renewer.cast(RenewerMsg::Doubt);
-        }
-    }
-
-    pub(super) fn leave(&mut self, within: Duration, by: Arc<str>, reason: Arc<str>, trace: TraceContext) {
-        if self.leaving_in == TraceContext::NONE {
-            self.leaving_in = trace;
-        }
-        match self.stage {
-            Stage::Leading => self.quiesce(within, by, reason),
-            // Asked again: the shorter time counts.
-            Stage::Quiescing => self.quiesce_within(within),
-            Stage::Joining | Stage::Ending | Stage::Releasing => {}
-        }
-    }
-
-    fn quiesce(&mut self, within: Duration, by: Arc<str>, reason: Arc<str>) {
-        self.stage = Stage::Quiescing;
-        self.asked_within = within;
-        self.event(Happening::Quiescing { by, reason });
-        if !within.is_zero() {
-            self.ask(within);
-        }
-        self.quiesce_within(within);
-    }
-
-    fn quiesce_within(&mut self, within: Duration) {
-        // Too far to be a moment is further than any trust lasts.
-        let until = Instant::now().checked_add(within);
-        if self.quiesce_until.is_some_and(|earlier| until.is_none_or(|until| earlier <= until)) {
-            return;
-        }
-        self.quiesce_until = until;
-        if within.is_zero() {
-            self.quiesce_over();
-        } else {
-            self.arm(within, || HolderMsg::QuiesceOver);
-        }
-    }
-
-    fn ask(&mut self, within: Duration) {
-        if let Some(tell) = &self.tell {
-            let (port, note) = oneshot::channel();
-            self.note = Some(note);
-            let done: RpcReplyPort<Option<Vec<u8>>> = port.into();
-            (tell.0)(Notice::Quiesce { within, done });
-        }
-    }
-
-    pub(super) fn quiesce_over(&mut self) {
-        if self.stage == Stage::Quiescing {
-            // Its time is over, by its own agreement: the kill shortens nothing that was promised (I4).
-            self.scope.grant.end(self.ending());
-            self.end_worker();
         }
     }
 
