@@ -193,7 +193,10 @@ impl Room {
         telemetry::letter_ignored(&letter.kind, &letter.from);
         // Whoever waits for an answer shall not wait in vain.
         if let Ok(request) = request::open(letter) {
-            let news = request::refusal(request.id, "this replica does not campaign for the lease");
+            let news = request::refusal(
+                request.id,
+                "it is not held by an election of this replica: work that runs once is not handed over",
+            );
             let envelope = request::seal_news(&news, &letter.lease, &self.replica, &letter.trace);
             self.post(letter.from.clone(), envelope);
         }

@@ -5,7 +5,7 @@
 //! write one; what it can do is what `release --force` can, only gentler.
 
 use super::{
-    HandoffId, To,
+    Ending, HandoffId, Step, To,
     wire::{MAX_BODY_BYTES, MAX_REMAINING, OLDEST_READER, Unreadable, VERSION, cut},
 };
 use crate::{Envelope, Fence, LeaseName, ReplicaId, TraceContext};
@@ -70,6 +70,24 @@ pub enum Outcome {
 }
 
 impl News {
+    /// The news of a step; of the last one, with the time in which nobody led, if that is known.
+    #[must_use]
+    pub fn of(id: HandoffId, step: &Step, elapsed: Duration, gap: Option<Duration>) -> Self {
+        let fence = match step {
+            Step::Ended(Ending::Done { fence, .. }) => Some(fence.get()),
+            _ => None,
+        };
+        Self {
+            handoff: id.to_string(),
+            step: step.as_str().into(),
+            to: step.partner().map(ToString::to_string),
+            why: step.why(),
+            fence,
+            elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+            gap_us: gap.map(|gap| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX)),
+        }
+    }
+
     /// How it ended, if this is the end.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {

@@ -2,7 +2,7 @@
 
 use super::{Electing, Phase};
 use crate::{
-    handoff::{Asker, Told},
+    handoff::{Asker, Handover, Told},
     holder::{HandMsg, HolderMsg},
     mailroom::MailroomMsg,
     telemetry,
@@ -10,7 +10,7 @@ use crate::{
 use leasehold_core::{
     Envelope,
     handoff::{
-        Ask, Ending, Letter, Message, Otherwise,
+        Ask, Letter, Message, Otherwise, Step,
         incumbent::Refusal,
         request::{self, News, Request},
         wire::{self, Unreadable},
@@ -82,34 +82,11 @@ impl Electing {
             let _ = ctx.mailroom.cast(MailroomMsg::Post { to: asker.clone(), envelope });
         };
         let asker = Asker::new(id, move |told| {
-            let plain = |step: &str, elapsed: Duration| News {
-                handoff: id.to_string(),
-                step: step.into(),
-                to: None,
-                why: None,
-                fence: None,
-                elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-                gap_us: None,
-            };
             write(match told {
                 Told::Refused(why) => request::refusal(id, &why.to_string()),
-                Told::Step { step, elapsed } => News {
-                    to: step.partner().map(ToString::to_string),
-                    why: step.why(),
-                    ..plain(step.as_str(), elapsed)
-                },
-                Told::Ended(handover) => {
-                    let (to, fence) = match &handover.ending {
-                        Ending::Done { to, fence } => (Some(to.to_string()), Some(fence.get())),
-                        Ending::Aborted(_) | Ending::Released(_) => (None, None),
-                    };
-                    let why = match &handover.ending {
-                        Ending::Done { .. } => None,
-                        Ending::Aborted(why) => Some(why.to_string()),
-                        Ending::Released(why) => Some(why.to_string()),
-                    };
-                    let gap_us = handover.gap.map(|gap| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX));
-                    News { to, fence, why, gap_us, ..plain(handover.ending.as_str(), handover.took) }
+                Told::Step { step, elapsed } => News::of(id, step, elapsed, None),
+                Told::Ended(Handover { ending, took, gap, .. }) => {
+                    News::of(id, &Step::Ended(ending.clone()), *took, *gap)
                 }
             });
         });

@@ -16,7 +16,7 @@ use crate::{
 use leasehold_core::{
     Candidacy, LeaseRecord, Moment, Release, ReplicaId, StoreError, TraceContext,
     handoff::{
-        Ask, Ending, HandoffId, Incumbent, Letter, Plan, Step,
+        Ask, Ending, HandoffId, Incumbent, Letter, Otherwise, Plan, Step,
         incumbent::{Action, Answer, Event, Refusal},
         wire,
     },
@@ -96,7 +96,10 @@ impl Book {
     fn asked(&mut self, mut ask: Ask, mut asker: Asker) {
         if self.handing.is_none() {
             if self.stage != Stage::Leading || self.cause.is_some() {
-                // It ends already, by itself or since its renewals fail.
+                // It ends already, by itself or since its renewals fail. Of two times to quiesce the shorter counts.
+                if ask.otherwise == Otherwise::Leave && self.stage == Stage::Quiescing {
+                    self.quiesce_within(ask.within);
+                }
                 return asker.tell(Told::Refused(Refusal::Over));
             }
             self.handing = Some(Box::new(self.incumbent(&asker, &ask)));
@@ -159,7 +162,10 @@ impl Book {
         let Some(handing) = &mut self.handing else { return };
         handing.busy = false;
         match &handing.ending {
-            Some(Ending::Aborted(_)) => self.handing = None,
+            Some(Ending::Aborted(_)) => {
+                self.handing = None;
+                self.leaving_in = TraceContext::NONE;
+            }
             Some(_) => {
                 if let Some(answer) = handing.answer.take() {
                     self.finish(Some(answer));
