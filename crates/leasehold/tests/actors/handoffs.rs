@@ -5,10 +5,13 @@ use super::{
     stage::{Grave, Log, MS, SECOND, Stage, TTL, leads, name_of, until},
 };
 use leasehold::{
-    BoxError, Election, Ending, Envelope, Fate, HandOffError, Happening, Kept, Mail, Node, Predecessor,
-    Preference, Stopped, Term, To, Vacated, WorkerOutcome,
+    BoxError, Election, Ending, Envelope, Fate, HandOffError, HandoffId, Happening, Kept, Mail, Node,
+    Predecessor, Preference, Stopped, Term, To, Vacated, WorkerOutcome,
 };
-use leasehold_core::Verb;
+use leasehold_core::{
+    Verb,
+    handoff::request::{self, News, Outcome, Request},
+};
 use leasehold_testkit::{Fault, Faults, FaultyStore};
 use std::{
     future::pending,
@@ -18,7 +21,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// A replica with faults of its own.
 struct Player {
@@ -378,6 +381,56 @@ async fn a_worker_is_told_to_go_on_when_the_successor_withdraws() {
     let handover = first.hand_off(To::Anyone, 20 * SECOND, "testing").await.unwrap();
     assert!(matches!(handover.ending, Ending::Done { .. }), "{handover:?}");
     leads(&second).await;
+}
+
+/// Asks a replica by letter, as somebody on another machine does, and reads what comes of it.
+async fn asked_by_letter(stage: &Stage, replica: &str) -> Vec<News> {
+    let cli = "cli".try_into().unwrap();
+    let mut inbox = stage.memory.inbox(&cli).await.unwrap();
+    let request = Request {
+        id: HandoffId::random(),
+        lease: name_of("l"),
+        to: To::Anyone,
+        within: 10 * SECOND,
+        reason: "a deploy".into(),
+        trace: leasehold::TraceContext::NONE,
+    };
+    stage.memory.post(&replica.try_into().unwrap(), &request::seal(&request, &cli)).await.unwrap();
+    let mut all = Vec::new();
+    loop {
+        let letter = timeout(30 * SECOND, inbox.next()).await.expect("an answer").unwrap();
+        let news = request::open_news(&letter).unwrap();
+        assert_eq!(news.handoff, request.id.to_string());
+        all.push(news);
+        if all.last().unwrap().outcome().is_some() {
+            return all;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_by_letter_is_told_each_step() {
+    let stage = Stage::new();
+    let (_players, [first, second]) = two(&stage).await;
+    let refused = asked_by_letter(&stage, "b").await;
+    assert_eq!(refused[0].outcome(), Some(Outcome::Aborted));
+    assert!(refused[0].why.as_deref().unwrap().contains("ask whoever leads"), "{refused:?}");
+    let steps = asked_by_letter(&stage, "a").await;
+    let words: Vec<_> = steps.iter().map(|news| news.step.as_str()).collect();
+    assert_eq!(words, ["asked", "proposed", "ready", "quiescing", "joined", "released", "done"]);
+    let last = steps.last().unwrap();
+    assert_eq!((last.outcome(), last.to.as_deref()), (Some(Outcome::Done), Some("b")));
+    assert_eq!(last.fence, Some(leads(&second).await.get()));
+    assert!(last.gap_us.is_some());
+    drop((first, second));
+    // A lease that is held for one job is not handed over, and that is said, too.
+    let once = stage.node("once").await;
+    let holding = tokio::spawn(async move { once.lease("l").hold(|_| sleep(60 * SECOND)).await });
+    until("it holds", || !holding.is_finished()).await;
+    sleep(10 * SECOND).await;
+    let refused = asked_by_letter(&stage, "once").await;
+    assert_eq!(refused[0].step, "refused");
+    holding.abort();
 }
 
 /// Letters are untrusted: damaged, huge, of strangers, about other terms. None does anything.
