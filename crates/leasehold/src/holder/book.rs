@@ -155,6 +155,8 @@ impl Book {
                 let remaining = self.ctx.until(*until);
                 self.event(Happening::Jeopardy { cause: cause.clone(), remaining });
             }
+            // Told by us, not to us.
+            Standing::HandingOver { .. } => {}
             // Usually the renewer's end came first, and told it. Not so while its worker is being joined.
             Standing::Lost { cause } => return self.lose(cause.clone()),
         }

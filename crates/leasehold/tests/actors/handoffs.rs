@@ -6,7 +6,7 @@ use super::{
 };
 use leasehold::{
     BoxError, Election, Ending, Envelope, Fate, HandOffError, HandoffId, Happening, Kept, Mail, Node,
-    Predecessor, Preference, Stopped, Term, To, Vacated, WorkerOutcome,
+    Predecessor, Preference, Standing, Stopped, Term, To, Vacated, WorkerOutcome,
 };
 use leasehold_core::{
     Verb,
@@ -82,7 +82,7 @@ fn to(replica: &str) -> To {
 async fn leadership_passes_with_its_note_in_no_time_and_each_side_tells_its_steps() {
     let stage = Stage::new();
     let (a, b) = (player(&stage, "a").await, player(&stage, "b").await);
-    let first = a.works().await;
+    let mut first = a.works().await;
     let before = leads(&first).await;
     let seen = Arc::new(Mutex::new(None));
     let seeing = seen.clone();
@@ -108,6 +108,15 @@ async fn leadership_passes_with_its_note_in_no_time_and_each_side_tells_its_step
     assert_eq!(note, Some(format!("left by {before}").into_bytes()));
     assert_eq!(a.steps(), ["asked", "proposed b", "ready b", "quiescing", "joined", "released b", "done b"]);
     assert_eq!(b.steps(), ["warming-up a", "warmed-up a", "assumed a"]);
+    let mut stood = Vec::new();
+    while stood.last() != Some(&"lost") {
+        stood.push(match first.standings().next().await.unwrap().standing {
+            Standing::HandingOver { step, .. } => step.as_str(),
+            Standing::Lost { .. } => "lost",
+            _ => "held",
+        });
+    }
+    assert_eq!(stood, ["held", "asked", "proposed", "ready", "quiescing", "joined", "lost"]);
     // In the order that makes it safe: joined before released (I6).
     let names = a.log.names();
     assert_eq!(names[..5], ["campaigning", "acquired", "quiescing", "worker-ended", "released"]);

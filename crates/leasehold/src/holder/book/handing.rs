@@ -14,7 +14,7 @@ use crate::{
     worker::Notice,
 };
 use leasehold_core::{
-    Candidacy, LeaseRecord, Moment, Release, ReplicaId, StoreError, TraceContext,
+    Candidacy, LeaseRecord, Moment, Release, ReplicaId, Standing, StoreError, TraceContext,
     handoff::{
         Ask, Ending, HandoffId, Incumbent, Letter, Otherwise, Plan, Step,
         incumbent::{Action, Answer, Event, Refusal},
@@ -260,6 +260,11 @@ impl Book {
         }
         handing.askers.iter_mut().for_each(|asker| asker.tell(Told::Step { step, elapsed }));
         let id = handing.id;
+        if self.cause.is_none() {
+            let grant = &self.scope.grant;
+            let standing = Standing::HandingOver { until: grant.trusted_until(), step: step.clone() };
+            self.standings.tell(grant.fence(), standing);
+        }
         self.event(Happening::Handoff { id, step: step.clone(), elapsed, gap: None });
     }
 
