@@ -28,6 +28,8 @@ pub struct Successor {
     willing: bool,
     // The highest fence that the record showed: a handoff of a term below it is over.
     highest: Option<Fence>,
+    // Who was seen to hold it, and under which fence: of that term, a proposal by anybody else is forged.
+    holder: Option<(ReplicaId, Fence)>,
     engaged: Option<Engagement>,
     // The handoff that ended here last: its late letters are not taken for news.
     over: Option<HandoffId>,
@@ -50,7 +52,16 @@ impl Successor {
     /// A candidate for `lease`, willing to take over.
     #[must_use]
     pub const fn new(me: ReplicaId, lease: LeaseName) -> Self {
-        Self { me, lease, willing: true, highest: None, engaged: None, over: None, hinted: None }
+        Self {
+            me,
+            lease,
+            willing: true,
+            highest: None,
+            holder: None,
+            engaged: None,
+            over: None,
+            hinted: None,
+        }
     }
 
     /// The handoff that it takes part in.
@@ -91,7 +102,14 @@ impl Successor {
 
     fn letter(&mut self, now: Moment, from: ReplicaId, letter: &Letter, todo: &mut Vec<Action>) {
         let stale = self.highest.is_some_and(|highest| letter.fence < highest);
-        if letter.lease != self.lease || from == self.me || stale || self.over == Some(letter.handoff) {
+        let forged =
+            self.holder.as_ref().is_some_and(|(holder, fence)| *fence == letter.fence && *holder != from);
+        if letter.lease != self.lease
+            || from == self.me
+            || stale
+            || forged
+            || self.over == Some(letter.handoff)
+        {
             return;
         }
         let current = self.engaged.as_ref().filter(|e| e.handoff == letter.handoff && e.with == from);
@@ -157,6 +175,9 @@ impl Successor {
             return;
         }
         self.highest = self.highest.max(record.counter);
+        if let LeaseState::Held { claim, .. } = &record.state {
+            self.holder = Some((claim.replica.clone(), claim.fence));
+        }
         match (&record.state, record.counter) {
             (LeaseState::Reserved { heir, .. }, Some(fence)) if *heir == self.me => self.hint(fence, todo),
             // Somebody's new term: what was proposed under the old one is over.

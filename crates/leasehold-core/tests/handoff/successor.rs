@@ -2,7 +2,7 @@
 
 use super::common::{MS, PROPOSE, at, fence, id, lease, letter, replica};
 use leasehold_core::{
-    LeaseRecord, LeaseState,
+    AttemptId, Claim, LeaseRecord, LeaseState,
     handoff::{
         Message, Successor,
         successor::{Action, Event},
@@ -112,4 +112,24 @@ fn how_long_leadership_stays_is_told_to_whoever_takes_over() {
         !b.step(at(4), Event::Granted(fence(9))).contains(&Action::Stay { at_least: stay }),
         "for one term"
     );
+}
+
+/// Anyone with access to the store can write a letter; only who holds the lease has it to give.
+#[test]
+fn only_the_holder_s_proposal_counts_where_it_is_known_who_that_is() {
+    let claim = Claim {
+        name: lease(),
+        replica: replica("holder"),
+        attempt: AttemptId::from_bytes([1; 16]),
+        fence: fence(7),
+    };
+    let state = LeaseState::Held { claim, remaining: MS, held_for: MS, crash_witness: false };
+    let mut b = successor();
+    b.step(
+        at(0),
+        Event::Sighted(LeaseRecord { counter: Some(fence(7)), state, ..LeaseRecord::unknown(lease()) }),
+    );
+    assert!(heard(&mut b, 1, 1, 7, PROPOSE).is_empty(), "of a stranger");
+    let letter = letter(2, 7, PROPOSE);
+    assert!(warms_up(&b.step(at(2), Event::Letter { from: replica("holder"), letter })));
 }
