@@ -103,7 +103,7 @@ impl Election {
     }
 
     /// Gives the present term up, if there is one: in favour of a candidate that is ready, else to anyone, and then campaigns
-    /// again after one ttl, so that others may lead. Half of `within` at most is for finding a successor; the worker has
+    /// again after one ttl, so that others may lead; at once if somebody else leads already. Half of `within` at most is for finding a successor; the worker has
     /// what is left of it to quiesce, and is then dropped; the lease is released after it has ended.
     pub fn step_down(&self, within: Duration, reason: &str) {
         let ask = self.ask(To::Anyone, within, Otherwise::Leave, reason);

@@ -16,8 +16,8 @@ impl Electing {
             self.rest.reset();
         }
         match &report.worker {
-            // Somebody else has it: back into the line.
-            _ if matches!(report.handed, Some(Ending::Done { .. })) => self.rest.jitter(spread),
+            // Somebody else has it: back into the line, for it may be handed back.
+            _ if matches!(report.handed, Some(Ending::Done { .. })) => Duration::ZERO,
             // Others shall have it.
             _ if stepped_down => ttl,
             // Lost: back into the queue at once, a little spread. Also if the worker saw it first and gave up.

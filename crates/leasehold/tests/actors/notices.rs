@@ -28,6 +28,7 @@ async fn a_worker_leaves_a_note_for_the_very_next_term_only() {
     until("it was told", || !notes[1].lock().unwrap().is_empty()).await;
     assert_eq!(*notes[0].lock().unwrap(), ["Quiesce within 5s"]);
     assert_eq!(*notes[1].lock().unwrap(), ["Inherited Note(9 bytes from #1)"]);
+    let _ = first.stop(SECOND).await;
     // Its own term is forced to end, so it leaves nothing; what it inherited is not given on.
     stage.force("l").await;
     let third = stage.node("c").await;

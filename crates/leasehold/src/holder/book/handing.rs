@@ -16,7 +16,7 @@ use crate::{
 use leasehold_core::{
     Candidacy, LeaseRecord, Moment, Release, ReplicaId, Standing, StoreError, TraceContext,
     handoff::{
-        Ask, Ending, HandoffId, Incumbent, Letter, Otherwise, Plan, Step,
+        Ask, Ending, HandoffId, Incumbent, Letter, Otherwise, Plan, Step, To,
         incumbent::{Action, Answer, Event, Refusal},
         wire,
     },
@@ -38,11 +38,18 @@ pub(crate) enum HandMsg {
         letter: Letter,
     },
     Roster(Option<Vec<ReplicaId>>),
+    /// Time to read the roster once more.
+    ReadRoster,
     Looked(Result<LeaseRecord, StoreError>),
     /// The worker goes on.
     Resumed,
     Wake,
 }
+
+/// From one look for candidates to the next, while there are none.
+const READ_EVERY: Duration = Duration::from_millis(50);
+/// How often to look again: for a second.
+const READS: u32 = 20;
 
 /// One handoff, or several asks for it.
 pub(super) struct Handing {
@@ -50,6 +57,8 @@ pub(super) struct Handing {
     id: HandoffId,
     by: Arc<str>,
     reason: Arc<str>,
+    to: To,
+    reads_left: u32,
     askers: Vec<Asker>,
     begun: Moment,
     joined: Option<Moment>,
@@ -80,7 +89,8 @@ impl Book {
         match msg {
             HandMsg::Asked { ask, asker } => self.asked(*ask, asker),
             HandMsg::Letter { from, letter } => self.hand(Event::Letter { from, letter }),
-            HandMsg::Roster(roster) => self.hand(Event::Roster(roster)),
+            HandMsg::Roster(roster) => self.roster(roster),
+            HandMsg::ReadRoster => self.read_roster(),
             HandMsg::Looked(Ok(record)) => self.sighted(&record),
             // Its time ends the wait.
             HandMsg::Looked(Err(_)) => {}
@@ -132,6 +142,8 @@ impl Book {
             id: asker.id,
             by: ask.by.clone(),
             reason: ask.reason.clone(),
+            to: ask.to.clone(),
+            reads_left: if ask.otherwise == Otherwise::LeadOn { READS } else { 0 },
             askers: Vec::new(),
             begun: self.ctx.now(),
             joined: None,
@@ -177,15 +189,7 @@ impl Book {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::ReadRoster => {
-                let me = self.me.clone();
-                let done = Reply::new(move |roster: Option<Vec<Candidacy>>| {
-                    let roster = roster.map(|line| line.into_iter().map(|c| c.replica).collect());
-                    let _ = me.cast(HolderMsg::Hand(HandMsg::Roster(roster)));
-                });
-                let name = self.claim().name.clone();
-                let _ = self.ctx.mailroom.cast(MailroomMsg::Candidates { name, done });
-            }
+            Action::ReadRoster => self.read_roster(),
             Action::Send { to, letter } => {
                 let envelope = wire::seal(&letter, &self.ctx.replica);
                 let _ = self.ctx.mailroom.cast(MailroomMsg::Post { to, envelope });
@@ -236,6 +240,31 @@ impl Book {
             }
             Action::End { ending, .. } => self.ended(ending),
         }
+    }
+
+    fn read_roster(&self) {
+        let me = self.me.clone();
+        let done = Reply::new(move |roster: Option<Vec<Candidacy>>| {
+            let roster = roster.map(|line| line.into_iter().map(|c| c.replica).collect());
+            let _ = me.cast(HolderMsg::Hand(HandMsg::Roster(roster)));
+        });
+        let name = self.claim().name.clone();
+        let _ = self.ctx.mailroom.cast(MailroomMsg::Candidates { name, done });
+    }
+
+    /// A replica that has just led, or was just started, is in the roster a moment later. Whoever must leave has no time for
+    /// that.
+    fn roster(&mut self, roster: Option<Vec<ReplicaId>>) {
+        if let Some(handing) = &mut self.handing
+            && let Some(line) = &roster
+            && !is_wanted(&handing.to, line, &self.ctx.replica)
+            && handing.reads_left > 0
+        {
+            handing.reads_left -= 1;
+            self.me.send_after(READ_EVERY, || HolderMsg::Hand(HandMsg::ReadRoster));
+            return;
+        }
+        self.hand(Event::Roster(roster));
     }
 
     fn tell_step(&mut self, step: &Step) {
@@ -337,4 +366,12 @@ pub(super) fn parted(answer: &Release) -> Event {
         Release::Refused(_) => Answer::Refused,
         Release::Unknown(_) => Answer::Unknown,
     })
+}
+
+/// Whether somebody is in line who can be asked. Not to be waited for: itself.
+fn is_wanted(to: &To, line: &[ReplicaId], me: &ReplicaId) -> bool {
+    match to {
+        To::Anyone => line.iter().any(|replica| replica != me),
+        To::Replica(named) => named == me || line.contains(named),
+    }
 }
