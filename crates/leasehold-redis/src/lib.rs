@@ -45,6 +45,7 @@ mod reply;
 mod roster;
 mod script;
 mod store;
+mod undo;
 mod witness;
 
 pub use config::{Config, MAX_PATIENCE, MAX_PREFIX_BYTES};

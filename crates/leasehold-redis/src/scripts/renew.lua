@@ -37,7 +37,7 @@ local function renew(claim, fence, expected, ttl)
   local counter = call('HGET', fence, 'counter')
   if type(counter) == 'table' then return {'damaged', fence, counter.err} end
   local held, replica = match(value or '', '^fence=([1-9]%d*) attempt=%x+ replica=(%S+)')
-  if value and not held and not string.find(value, '^heir=%S+$') then
+  if value and not held and not string.find(value, '^heir=%S+ fence=%d+$') then
     return {'damaged', claim, 'its value cannot be read'}
   end
   return {'gone', replica or '', held or '', counter or ''}

@@ -264,23 +264,3 @@ async fn a_node_of_a_cluster_by_itself_says_what_to_write_instead() {
     let error = store.list("").await.unwrap_err();
     assert!(error.to_string().contains("redis+cluster://"), "{error}");
 }
-
-#[tokio::test]
-async fn a_grant_that_too_few_replicas_have_is_none() {
-    let primary = Redis::new().start().await.unwrap();
-    let address = format!("{}?wait=1&wait_timeout=200ms", primary.url());
-    let store = open(&address).await;
-    let alone = store.acquire(&bid("job", "me")).await;
-    let Acquire::Refused(error) = alone else { panic!("{alone:?}") };
-    assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
-    let replica = Redis::new().replica_of(&primary).start().await.unwrap();
-    eventually("the replica follows", async || {
-        primary.cli(&["INFO", "replication"]).text().contains("state=online")
-    })
-    .await;
-    eventually("a grant that the replica has", async || {
-        matches!(store.acquire(&bid("job", "me")).await, Acquire::Granted(_))
-    })
-    .await;
-    assert_eq!(replica.cli(&["EXISTS", "leasehold:{job}:claim"]).number(), Some(1));
-}

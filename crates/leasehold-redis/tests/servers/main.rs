@@ -14,6 +14,7 @@ mod leases;
 mod limits;
 mod partial;
 mod repeats;
+mod replicas;
 mod rosters;
 mod trouble;
 mod wire;
