@@ -168,7 +168,9 @@ impl Reader<'_> {
         let mut line = || lines.next().ok_or_else(|| self.damage("its state is cut short"));
         let (claim, left, counter) = (line()?, line()?, line()?);
         let (term, fate, past, now) = (line()?, line()?, line()?, line()?);
-        let mut counter = self.counter(counter)?;
+        let last = optional(term, "fence").unwrap_or_default();
+        // A counter may have been lost or set back: the last term remembers its own.
+        let mut counter = self.counter(counter)?.max(self.counter(last)?);
         let ended = || match (term, fate) {
             ("", _) => Ok(Predecessor::None),
             (term, "") => self.predecessor(&format!("expired {term}")),
@@ -186,12 +188,11 @@ impl Reader<'_> {
             }
             (LeaseState::Vacant, ended()?)
         } else if let Some(heir) = optional(claim, "heir") {
-            // As below.
+            // As the term, if that was lost, too.
             counter = counter.max(Some(self.fence(self.word(claim, "fence")?)?));
             (LeaseState::Reserved { heir: self.replica(heir)?, remaining: remaining()? }, ended()?)
         } else {
             let fence = self.fence(self.word(claim, "fence")?)?;
-            // A counter that was lost, or set back, under a claim that lives on.
             counter = counter.max(Some(fence));
             let since = optional(term, "since").unwrap_or("0");
             let held_for = match (self.millis(now)?, self.millis(since)?) {

@@ -4,8 +4,8 @@
 -- KEYS: claim, fence.
 -- ARGV: the claim as it must be, or '' for whichever lives; how it ends, and by which request; events channel; then
 -- perhaps heir or '', the heir's window in ms, and a note.
--- Answers 1, or {'ended', fence, replica} where any claim was meant, {'gone', holder, its fence, counter} or
--- {'damaged', key, problem}.
+-- Answers 1, or {'ended', fence, replica} where any claim was meant, {'gone', holder, its fence, counter, last
+-- term's fence} or {'damaged', key, problem}.
 
 local LAST = 9007199254740991 -- 2^53 - 1: up to here a Lua number is exact
 local call, match = redis.call, string.match
@@ -28,7 +28,8 @@ if not fence or value ~= expected and expected ~= ''
     if expected ~= '' then return 1 end
     return {'ended', match(term, '^fence=(%d+)') or '', match(term, ' replica=(%S+)') or ''}
   end
-  return {'gone', replica or '', fence or '', call('HGET', KEYS[2], 'counter') or ''}
+  local last = match(term or '', '^fence=(%d+) ') or match(value or '', '^heir=%S+ fence=(%d+)$')
+  return {'gone', replica or '', fence or '', call('HGET', KEYS[2], 'counter') or '', last or ''}
 end
 
 local function number(text)

@@ -12,6 +12,7 @@ mod gates;
 mod hearing;
 mod leases;
 mod limits;
+mod model;
 mod partial;
 mod repeats;
 mod replicas;

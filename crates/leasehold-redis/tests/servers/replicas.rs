@@ -78,7 +78,7 @@ async fn a_grant_that_too_few_replicas_have_is_none() {
     assert!(pair.cable.swallowed() > 0);
     pair.cable.heal();
     pair.cable.reset();
-    won(pair.patient.acquire(&bid("job", "me")).await);
+    let _ = won(pair.patient.acquire(&bid("job", "me")).await);
     assert_eq!(pair.replica.cli(&["EXISTS", "leasehold:{job}:claim"]).number(), Some(1));
 }
 
@@ -187,7 +187,8 @@ async fn what_came_between_a_grant_and_its_undoing_stands() {
     let asked = tokio::spawn(async move { careful.acquire(&bid("job", "me")).await });
     eventually("it is granted", async || pair.plain.inspect(&lease("job")).await.unwrap().claim().is_some())
         .await;
-    pair.plain.force_release(&lease("job"), &replica("ops"), "stuck").await;
+    let forced = pair.plain.force_release(&lease("job"), &replica("ops"), "stuck").await;
+    assert!(matches!(forced, Force::Forced { .. }), "{forced:?}");
     let other = win(&pair.plain, "job").await;
     refused(asked.await.unwrap());
     assert!(matches!(renew(&pair.plain, &other.claim).await, Renew::Renewed { .. }));
