@@ -29,7 +29,7 @@ struct Pair {
 
 impl Pair {
     async fn new() -> Self {
-        let primary = Redis::new().config("repl-ping-replica-period", "1").start().await.unwrap();
+        let primary = Redis::new().config("repl-diskless-sync-delay", "0").start().await.unwrap();
         let cable = Proxy::start(primary.addr()).await.unwrap();
         let to = format!("127.0.0.1 {}", cable.addr().port());
         let replica = Redis::new().config("replicaof", &to).start().await.unwrap();
