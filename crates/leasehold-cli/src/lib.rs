@@ -56,7 +56,8 @@ fn program() -> Exit {
         let error = veil::draw(store);
         say::note(format_args!("the store's password stays readable in the list of processes: {error}"));
     }
-    log::start(parsed.cli.common.log, parsed.cli.common.color);
+    let common = &parsed.cli.common;
+    log::start(common.log, common.color, parsed.cli.verb.holds_leases());
     // One thread for everything: see above. Stores that block have threads of their own.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -4,6 +4,7 @@ use crate::common::{bid, eventually, let_go, open, round, win};
 use leasehold_core::{Acquire, LeaseStore, Renew, Roster, StoreErrorKind};
 use leasehold_redis::{Config, RedisStore};
 use leasehold_testkit::redis::{Cluster, Redis, Sentinels};
+use tokio::io::AsyncWriteExt;
 
 /// As `docs/semantics/redis.md` gives it.
 pub(crate) const ACL: &str = "resetkeys ~leasehold:* resetchannels &leasehold:* -@all +eval +evalsha +get +set +pttl +pexpire \
@@ -263,4 +264,27 @@ async fn a_node_of_a_cluster_by_itself_says_what_to_write_instead() {
     // A part of the leases is not all of them.
     let error = store.list("").await.unwrap_err();
     assert!(error.to_string().contains("redis+cluster://"), "{error}");
+}
+
+/// Whoever reads the error knows what to change in the address.
+#[tokio::test]
+async fn an_address_of_something_else_says_so_in_words() {
+    let server = Redis::new().start().await.unwrap();
+    let error = RedisStore::open(&format!("rediss://{}?timeout=200ms", server.addr())).await.unwrap_err();
+    assert!(error.to_string().contains("begins with redis, not rediss"), "{error}");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.ok();
+        }
+    });
+    for address in
+        [format!("redis://{addr}"), format!("redis+cluster://{addr}"), format!("redis+sentinel://{addr}/m")]
+    {
+        let error = RedisStore::open(&address).await.unwrap_err();
+        assert_eq!(*error.kind(), StoreErrorKind::Unreachable, "{error}");
+        let text = error.to_string();
+        assert!(text.ends_with("what answers there does not speak the protocol of Redis"), "{text}");
+    }
 }
