@@ -4,6 +4,7 @@
 //! * [`cli`]: the command line. [`config`]: what holds when nothing is said. [`exit`]: the exit statuses.
 //! * [`child`]: a command in its process group. [`signals`]: what the wrapper hears. [`attend`]: both together.
 //! * `verbs`: what each verb does. `session`: the store they use. `duty`: the command under a term, with its `notes`.
+//!   `closing`: the end of the node under them.
 //! * [`outlet`]: lines that make nobody wait; on it [`say`] (people), [`log`] (operators), [`events`] (programs).
 //! * [`veil`]: passwords out of the process title.
 //!
@@ -12,6 +13,7 @@
 pub mod attend;
 pub mod child;
 pub mod cli;
+mod closing;
 pub mod config;
 mod duty;
 pub mod events;
