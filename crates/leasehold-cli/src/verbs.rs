@@ -3,6 +3,7 @@
 mod doctor;
 mod elect;
 mod fence;
+mod handoff;
 mod pages;
 mod release;
 mod run;
@@ -29,6 +30,7 @@ pub(crate) async fn perform(cli: Cli) -> Exit {
         Verb::Elect(elect) => elect::elect(elect, cli.common).await,
         Verb::Status(list) => status::status(list, cli.common).await,
         Verb::Watch(list) => watch::watch(list, cli.common).await,
+        Verb::Handoff(handoff) => handoff::handoff(handoff, cli.common).await,
         Verb::Release(release) => release::release(release, cli.common).await,
         Verb::Fence(Fence::Check(check)) => fence::check(check, cli.common).await,
         Verb::Doctor(doctor) => doctor::doctor(doctor, cli.common).await,

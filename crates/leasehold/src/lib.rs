@@ -41,6 +41,7 @@ mod ended;
 mod error;
 mod event;
 mod fenced;
+mod handoff;
 mod holder;
 mod lease;
 mod mailroom;
@@ -63,6 +64,7 @@ pub use election::{ElectError, Election, ElectionBuilder, Position};
 pub use error::{ConfigError, HoldError, StartError};
 pub use event::{Event, Happening, WorkerOutcome};
 pub use fenced::{Fenced, FencedError, Stray};
+pub use handoff::{HandOffError, Handover};
 pub use lease::{Finished, Lease};
 pub use leasehold_core;
 pub use leasehold_core::{
@@ -74,6 +76,7 @@ pub use leasehold_core::{
     SharedStore, Sighting, Stale, Standing, Store, StoreError, StoreErrorKind, Timing, TimingError,
     TokioClock, TraceContext, Traits, Verb, Watch, WatchFeed,
     campaign::{Defeat, Obstacle},
+    handoff::{Ending, HandoffId, Kept, Preference, Step, To, Vacated},
 };
 pub use node::{Node, NodeBuilder, Stopped};
 pub use standing::{Standings, Stood};

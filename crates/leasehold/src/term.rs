@@ -3,7 +3,6 @@
 mod scope;
 
 pub(crate) use scope::Scope;
-#[cfg(feature = "postgres")]
 pub(crate) use scope::panic_text;
 
 use leasehold_core::{
@@ -95,9 +94,16 @@ impl Term {
     }
 
     /// Waits until this worker is asked to end, and says how long it has for that. A worker that does not end by then
-    /// is dropped. Returns at once, every time, after it was asked.
+    /// is dropped. Returns at once, every time, after it was asked, unless that was [taken back](Self::is_quiescing).
     pub async fn quiescing(&self) -> Duration {
         self.scope.quiescing().await
+    }
+
+    /// Whether this worker is asked to end. What was asked may be taken back, when nobody takes over after all: a worker that
+    /// finds so after its unit goes on, and [waits to be asked](Self::quiescing) again.
+    #[must_use]
+    pub fn is_quiescing(&self) -> bool {
+        self.scope.is_quiescing()
     }
 
     /// Leaves a note for the next term, to be stored with the release. The latest one counts.

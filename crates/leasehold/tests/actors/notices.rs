@@ -68,6 +68,22 @@ async fn a_worker_that_ignores_quiesce_is_killed_at_the_end_of_its_time() {
     assert_eq!(*notes.lock().unwrap(), ["Quiesce within 3s"]);
 }
 
+/// A worker in its last call has until the end of trust; whoever stops the election gives it less.
+#[tokio::test(start_paused = true)]
+async fn a_stop_shortens_a_last_call() {
+    let stage = Stage::new();
+    let (node, log) = stage.told("a").await;
+    let notes = Notes::default();
+    let election = node.election("l").grace(5 * SECOND).run(clockwork(Habits::Deaf, &notes)).await.unwrap();
+    leads(&election).await;
+    stage.faults.always(Verb::Renew, Fault::LoseRequest);
+    until("its last call", || log.count("quiescing") == 1).await;
+    let begun = Instant::now();
+    let _ = election.stop(SECOND).await;
+    assert_at(Instant::now(), begun + SECOND);
+    assert_eq!(log.count("quiescing"), 1, "asked once");
+}
+
 /// Told once a trouble, while there is time to act.
 #[tokio::test(start_paused = true)]
 async fn a_worker_is_told_of_jeopardy_and_given_its_last_call() {
