@@ -269,12 +269,15 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
-    struct Layer(&'static str, #[source] Option<Box<Layer>>);
+    struct Layer(&'static str, #[source] Option<Box<Self>>);
 
     fn told(layers: &[&'static str]) -> String {
         let chain = layers.iter().rev().fold(None, |inner, words| Some(Box::new(Layer(words, inner))));
         let error = StoreError::new(StoreErrorKind::Closed, Verb::Connect, "x:");
-        chain.map_or(error.clone(), |chain| error.because(*chain)).to_string()
+        match chain {
+            Some(chain) => error.because(*chain).to_string(),
+            None => error.to_string(),
+        }
     }
 
     #[test]
