@@ -21,7 +21,7 @@ use crate::{
     signals::Signals,
 };
 use leasehold::Timing;
-use std::{ffi::OsString, time::Duration};
+use std::ffi::OsString;
 
 /// Does what was asked for.
 pub(crate) async fn perform(cli: Cli) -> Exit {
@@ -39,9 +39,6 @@ pub(crate) async fn perform(cli: Cli) -> Exit {
     };
     done.unwrap_or_else(|exit| exit)
 }
-
-/// How long the library may take to undo and release when nothing of ours runs any more.
-const SHUTDOWN_WITHIN: Duration = Duration::from_secs(3);
 
 /// What holds a command to its lease: checked before anything is touched.
 fn timing(holding: &Holding) -> Result<Timing, Exit> {

@@ -58,6 +58,14 @@ pub enum Verb {
     },
 }
 
+impl Verb {
+    /// Whether it is there to hold a lease, and so is endangered by what endangers leases.
+    #[must_use]
+    pub const fn holds_leases(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Elect(_))
+    }
+}
+
 /// `run`
 #[derive(Debug, Args)]
 pub struct Run {
