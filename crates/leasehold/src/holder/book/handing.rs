@@ -59,6 +59,8 @@ pub(super) struct Handing {
     reason: Arc<str>,
     to: To,
     reads_left: u32,
+    /// Whether nobody need hear of it yet: whoever leaves, and finds nobody to hand to, just releases.
+    quiet: bool,
     askers: Vec<Asker>,
     begun: Moment,
     joined: Option<Moment>,
@@ -126,7 +128,7 @@ impl Book {
             }
             let first = handing.askers.is_empty();
             handing.askers.push(asker);
-            if first {
+            if first && !handing.quiet {
                 self.tell_step(&Step::Asked(ask.to.clone()));
             }
         }
@@ -144,6 +146,7 @@ impl Book {
             reason: ask.reason.clone(),
             to: ask.to.clone(),
             reads_left: if ask.otherwise == Otherwise::LeadOn { READS } else { 0 },
+            quiet: ask.otherwise == Otherwise::Leave,
             askers: Vec::new(),
             begun: self.ctx.now(),
             joined: None,
@@ -227,6 +230,9 @@ impl Book {
                         self.event(Happening::Quiescing { by: by.clone(), reason: reason.clone() });
                     }
                 }
+                if matches!(step, Step::Proposed(_)) {
+                    self.speak_up();
+                }
                 self.tell_step(&step);
             }
             Action::Joins { .. } => {}
@@ -267,6 +273,16 @@ impl Book {
         self.hand(Event::Roster(roster));
     }
 
+    /// There is somebody to hand to: from here on it is told.
+    fn speak_up(&mut self) {
+        if let Some(handing) = &mut self.handing
+            && std::mem::take(&mut handing.quiet)
+        {
+            let to = handing.to.clone();
+            self.tell_step(&Step::Asked(to));
+        }
+    }
+
     fn tell_step(&mut self, step: &Step) {
         let now = self.ctx.now();
         let Some(handing) = &mut self.handing else { return };
@@ -288,7 +304,10 @@ impl Book {
             }
         }
         handing.askers.iter_mut().for_each(|asker| asker.tell(Told::Step { step, elapsed }));
-        let id = handing.id;
+        let (id, quiet) = (handing.id, handing.quiet);
+        if quiet {
+            return;
+        }
         if self.cause.is_none() {
             let grant = &self.scope.grant;
             let standing = Standing::HandingOver { until: grant.trusted_until(), step: step.clone() };
@@ -325,7 +344,9 @@ impl Book {
             handing.span.record("gap_us", u64::try_from(gap.as_micros()).unwrap_or(u64::MAX));
         }
         let id = handing.id;
-        self.event(Happening::Handoff { id, step: Step::Ended(ending), elapsed: took, gap });
+        if !handing.quiet {
+            self.event(Happening::Handoff { id, step: Step::Ended(ending), elapsed: took, gap });
+        }
     }
 
     /// The worker was asked to end, and shall go on after all.
