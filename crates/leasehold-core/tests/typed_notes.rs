@@ -11,7 +11,7 @@ struct Progress {
 }
 
 fn fence() -> Fence {
-    Fence::new(7).unwrap()
+    Fence::new(7).expect("7 is in range")
 }
 
 fn progress() -> Progress {
