@@ -54,6 +54,29 @@ fn a_leader_hands_over_when_it_is_asked_and_each_step_is_told() {
     one.expect_line("leads 3 after handed-off");
 }
 
+/// The command's state goes with the leadership: what it writes once it is asked to end is there for the one who follows.
+#[test]
+fn a_command_hands_its_note_to_the_one_who_takes_over() {
+    const KEEPS_STATE: &str =
+        "trap 'echo \"state of $LEASEHOLD_REPLICA\" > \"$LEASEHOLD_NOTE_OUT\"; exit 0' TERM
+        echo \"$LEASEHOLD_FENCE has: $(cat \"${LEASEHOLD_NOTE_IN-/dev/null}\")\"
+        while :; do sleep 0.02; done";
+    let store = Store::new();
+    let start =
+        |id: &str| Running::start(store.elect(&[&*format!("--replica={id}"), "--grace=20s"], KEEPS_STATE));
+    let one = start("one");
+    one.expect_line("1 has: ");
+    let two = start("two");
+    in_line(&store, &["two"]);
+    let (status, told, _) = output(&mut store.leasehold(["handoff", JOB]));
+    assert_eq!(status, 0, "{told}");
+    two.expect_line("2 has: state of one");
+    in_line(&store, &["one"]);
+    let (status, told, _) = output(&mut store.leasehold(["handoff", JOB]));
+    assert_eq!(status, 0, "{told}");
+    one.expect_line("3 has: state of two");
+}
+
 #[test]
 fn what_cannot_be_handed_over_is_said_and_the_incumbent_leads_on() {
     let store = Store::new();

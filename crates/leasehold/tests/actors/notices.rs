@@ -5,7 +5,7 @@ use super::{
     stage::{MS, SECOND, Stage, TRUST, TTL, assert_at, leads, rests, until},
 };
 use leasehold::{
-    ConfigError, ElectError, Happening, HoldError, LostCause, Notice, Term, Worker, WorkerOutcome,
+    ConfigError, ElectError, Happening, HoldError, LostCause, NoteFault, Notice, Term, Worker, WorkerOutcome,
 };
 use leasehold_core::Verb;
 use leasehold_testkit::Fault;
@@ -51,6 +51,25 @@ async fn a_future_leaves_its_note_in_its_term() {
     let next = node.lease("l").hold(read).await.unwrap();
     assert_eq!(next.output, Some((left.fence, b"second".to_vec())));
     assert_eq!(node.lease("l").hold(read).await.unwrap().output, None);
+}
+
+/// A rolling upgrade, and one taken back: each program is told what it cannot read, and has it still.
+#[tokio::test(start_paused = true)]
+async fn a_note_has_a_version_and_an_unreadable_one_is_not_lost() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    let leave = |term: Term| async move { term.leave_as(2, &("part", 3)) };
+    node.lease("l").hold(leave).await.unwrap().output.unwrap();
+    let read = |term: Term| async move {
+        let old = term.inherited_as::<String>(1).unwrap_err();
+        (old, term.inherited_as::<(String, u32)>(2), term.inherited().cloned())
+    };
+    let (old, new, raw) = node.lease("l").hold(read).await.unwrap().output;
+    assert_eq!(new.unwrap(), Some(("part".to_owned(), 3)));
+    assert_eq!(old.fault, NoteFault::Version { found: 2, wanted: 1 });
+    assert_eq!(Some(old.note), raw);
+    let none = |term: Term| async move { term.inherited_as::<String>(1) };
+    assert_eq!(node.lease("l").hold(none).await.unwrap().output.unwrap(), None);
 }
 
 /// A worker that ignores what it is told is killed at the end of its time, and its lease is released after that.
