@@ -1,6 +1,7 @@
 //! A nightly run writes one invoice for each customer. The replica that runs is paused; no customer is billed twice.
 //!
 //! ```text
+//! cargo run --release --example invoices
 //! cargo run --release --example invoices -- --store postgres://postgres@localhost/postgres
 //! ```
 //! The leases and the invoices are in one database, and each invoice is one transaction with the check of its fence. The first replica
@@ -16,13 +17,14 @@ use leasehold_examples::invoices::{
     replica::{self, Part},
     scene,
 };
+use leasehold_testkit::postgres::Postgres;
 use std::{process::ExitCode, time::Duration};
 
 /// A nightly run by one of two replicas; no customer is billed twice.
 #[derive(Debug, Parser)]
 #[command(name = "invoices", disable_version_flag = true)]
 struct Args {
-    /// The database, e.g. postgres://postgres@localhost/postgres
+    /// The database, e.g. postgres://postgres@localhost/postgres; without it, a server of its own is started.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// How many customers there are, 100 to 100000.
@@ -58,10 +60,16 @@ async fn run(args: Args) -> Result<(), BoxError> {
     if !(Duration::from_millis(300)..=Duration::from_secs(60)).contains(&args.ttl) {
         return Err(format!("--ttl {:?} is out of range: 300ms to 1m", args.ttl).into());
     }
-    let Some(store) = args.store else {
-        return Err(
-            "name a database that it may play in: --store postgres://postgres@localhost/postgres".into()
-        );
+    // A server of its own lives as long as the play does.
+    let (store, _server) = match args.store {
+        Some(store) => (store, None),
+        None => {
+            let server = Postgres::new().start().await.map_err(|error| {
+                format!("no PostgreSQL server of its own can be started: {error}; install PostgreSQL, or name a database that it \
+                         may play in: --store postgres://postgres@localhost/postgres")
+            })?;
+            (server.url(), Some(server))
+        }
     };
     scene::play(scene::Plan { store, customers: args.customers, ttl: args.ttl, json: args.json }).await
 }

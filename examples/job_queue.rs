@@ -1,6 +1,7 @@
 //! Several workers share a queue of jobs in a table. One is killed, one is paused; no job is lost, and none done twice.
 //!
 //! ```text
+//! cargo run --release --example job_queue
 //! cargo run --release --example job_queue -- --store postgres://postgres@localhost/postgres
 //! ```
 //! A worker claims some rows for a while, works on them in no transaction at all, and finishes each in the transaction that
@@ -16,13 +17,14 @@ use leasehold_examples::job_queue::{
     scene,
     worker::{self, Part},
 };
+use leasehold_testkit::postgres::Postgres;
 use std::{process::ExitCode, time::Duration};
 
 /// A queue of jobs in a table: none is lost, and none done twice.
 #[derive(Debug, Parser)]
 #[command(name = "job_queue", disable_version_flag = true)]
 struct Args {
-    /// The database, e.g. postgres://postgres@localhost/postgres
+    /// The database, e.g. postgres://postgres@localhost/postgres; without it, a server of its own is started.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// How many workers there are, 3 to 20.
@@ -61,10 +63,16 @@ async fn run(args: Args) -> Result<(), BoxError> {
     if !(Duration::from_millis(300)..=Duration::from_secs(60)).contains(&args.ttl) {
         return Err(format!("--ttl {:?} is out of range: 300ms to 1m", args.ttl).into());
     }
-    let Some(store) = args.store else {
-        return Err(
-            "name a database that it may play in: --store postgres://postgres@localhost/postgres".into()
-        );
+    // A server of its own lives as long as the play does.
+    let (store, _server) = match args.store {
+        Some(store) => (store, None),
+        None => {
+            let server = Postgres::new().start().await.map_err(|error| {
+                format!("no PostgreSQL server of its own can be started: {error}; install PostgreSQL, or name a database that it \
+                         may play in: --store postgres://postgres@localhost/postgres")
+            })?;
+            (server.url(), Some(server))
+        }
     };
     let plan = scene::Plan { store, workers: args.workers, jobs: args.jobs, ttl: args.ttl, json: args.json };
     scene::play(plan).await

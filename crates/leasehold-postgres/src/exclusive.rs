@@ -5,7 +5,7 @@
 //!  SELECT pg_try_advisory_xact_lock(key)      one round trip if it is free; if not, in one more:
 //!  lock_timeout := wait · pg_advisory_xact_lock(key) · lock_timeout := what it was
 //!  … the user's statements, each with a snapshot younger than the lock …
-//!  SELECT · COMMIT AND CHAIN                  fails if one of them had failed
+//!  SELECT · COMMIT                            one round trip; fails if one of them had failed
 //! ```
 //! It needs no lease, no table and no clock: the lock and the writes are one transaction, so nobody can hold one without the
 //! other.

@@ -4,7 +4,7 @@ use crate::{
     config::{Config, Schema},
     error::{Failure, Fault, not_laid_out},
     link::{connect, drive},
-    texts::channel,
+    texts::{EARS, channel, ears},
 };
 use leasehold_core::{StoreError, StoreErrorKind, Verb};
 use sha2::{Digest, Sha256};
@@ -63,6 +63,8 @@ fn written(step: &str, schema: &Schema) -> String {
     step.replace("@schema@", &schema.quoted())
         .replace("@plain@", schema.as_str())
         .replace("@all@", &channel(schema, "all", ""))
+        .replace("@ears@", &format!("'{}'", ears(schema)))
+        .replace("@ears_count@", &EARS.to_string())
 }
 
 /// Lays out the schema in the database of an address, or brings an older layout to the one that this program knows. Done

@@ -48,10 +48,9 @@ async fn subject(flavour: Flavour) -> Subject {
         .keeping(server)
 }
 
-/// What no program of ours would write, and the layout would not take.
+/// What no program of ours would write.
 fn damage(server: Arc<PostgresServer>, name: LeaseName) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        server.sql("ALTER TABLE leasehold.lease DROP CONSTRAINT a_lease_is_whole");
         let done =
             server.sql(&format!("UPDATE leasehold.lease SET counter = -1 WHERE name = '{name}' RETURNING 1"));
         assert_eq!(done, "1", "it was there");

@@ -2,6 +2,7 @@
 
 mod layout;
 mod measure;
+mod tools;
 
 use crate::{
     cli::{Common, Doctor},
@@ -75,6 +76,7 @@ fn in_json(session: &Session, measured: &Measured, findings: &[Finding], ttl: Du
         "wall_clock_step_ms": measured.wall_clock_step_ms,
         "findings": found,
         "advised_ttl_ms": ms(ttl),
+        "tools": tools::tools(traits.kind).map(|(what, tool)| json!({ "for": what, "use": tool })).collect::<Vec<_>>(),
     });
     format!("{report}\n")
 }
@@ -111,6 +113,9 @@ fn in_words(session: &Session, measured: &Measured, findings: &[Finding], ttl: D
         line("findings     none".to_owned());
     }
     line(format!("advice       a ttl of {} or more", humantime::format_duration(ttl)));
+    for (what, tool) in tools::tools(traits.kind) {
+        line(format!("use          for {what}: {tool}"));
+    }
     text
 }
 

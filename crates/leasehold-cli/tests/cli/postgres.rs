@@ -88,6 +88,28 @@ fn a_database_without_the_layout_is_refused_with_what_to_do() {
     assert!(code == 0 && out.contains("worked"), "{code} {out} {err}");
 }
 
+/// What an administrator runs by hand does as much as `--migrate`, and a role needs no more than what is printed for it.
+#[test]
+fn the_printed_statements_lay_out_a_database_for_a_role_that_may_nothing_else() {
+    let host = Host::new(Postgres::new());
+    let (code, text, err) = output(&mut host.run(&["doctor", "--print-sql", "--role", "app"]));
+    assert_eq!(code, 0, "{err}");
+    host.server.sql("CREATE ROLE app LOGIN");
+    host.server.sql(&format!("BEGIN; {text}; COMMIT"));
+    let address = format!("postgres://app@{}/postgres", host.server.addr());
+    let work = |args: &[&str]| output(host.run(args).env("LEASEHOLD_STORE", &address));
+    let (code, out, err) = work(&["run", "job", "--", "echo", "worked"]);
+    assert!(code == 0 && out.contains("worked"), "{code} {out} {err}");
+    let (code, out, err) = work(&["doctor"]);
+    assert!(code == 0 && out.contains("for writes to this database"), "{code} {out}{err}");
+    host.server
+        .try_sql("SET ROLE app; DELETE FROM leasehold.lease")
+        .expect_err("a role has no right to a table");
+    // It is the layout that `--migrate` makes: done already.
+    let (code, out, err) = output(&mut host.run(&["doctor", "--migrate"]));
+    assert!(code == 0 && out.contains("layout version"), "{out}{err}");
+}
+
 #[test]
 fn a_password_is_in_no_argument_and_in_no_output() {
     let host = Host::ready(Postgres::new().password("canary"));

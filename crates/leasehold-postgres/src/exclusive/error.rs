@@ -67,9 +67,13 @@ impl LockError<Infallible> {
 
 /// Commits, unless a statement has failed.
 pub(super) async fn commit<E>(tx: Transaction<'_>) -> Result<(), LockError<E>> {
-    // To a COMMIT after a failed statement the server answers ROLLBACK, which is no error. The SELECT is one then. The chained
-    // transaction is empty, and ended by the drop of `tx`; without one, that would be a warning in the server's log.
-    let Err(error) = tx.batch_execute("SELECT; COMMIT AND CHAIN").await else { return Ok(()) };
+    // To a COMMIT after a failed statement the server answers ROLLBACK, which is no error. The SELECT is one then.
+    let Err(error) = tx.batch_execute("SELECT; COMMIT").await else {
+        // Its drop would send a ROLLBACK, for which the server would warn in its log that there is no transaction. There is
+        // nothing to leak: it borrows the client, and owns a name only inside another transaction.
+        std::mem::forget(tx);
+        return Ok(());
+    };
     Err(match error.code() {
         Some(code) if *code == tokio_postgres::error::SqlState::IN_FAILED_SQL_TRANSACTION => {
             LockError::Aborted

@@ -186,7 +186,7 @@ impl Attendant {
         let mut wanted = BTreeSet::new();
         wanted.extend(self.inboxes.channels().cloned());
         self.watches.subscribe(self.link.texts(), &mut wanted);
-        let done = ear.become_as(&wanted).await;
+        let done = ear.become_as(self.link.texts(), &wanted).await;
         self.is_changed = done.is_err();
         self.drop_broken(&done);
         done

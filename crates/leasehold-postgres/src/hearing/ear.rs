@@ -3,6 +3,7 @@
 use crate::{
     error::{Failure, Fault},
     link::{Again, Link, connect},
+    texts::Texts,
 };
 use leasehold_core::StoreErrorKind;
 use std::{collections::BTreeSet, future::poll_fn, time::Duration};
@@ -20,6 +21,8 @@ pub(super) struct Ear {
     client: Client,
     news: mpsc::UnboundedReceiver<Notification>,
     present: BTreeSet<String>,
+    /// The locks that are held for them: see [`Texts::ears_of`].
+    locks: BTreeSet<i64>,
     /// The server's process behind it.
     backend: i32,
     /// Whether a pooler gives it another process for each transaction: then it hears nothing for long, and holds no lock.
@@ -50,6 +53,7 @@ impl Ear {
             client,
             news,
             present: BTreeSet::new(),
+            locks: BTreeSet::new(),
             backend: 0,
             is_pooled: false,
             witness: None,
@@ -121,7 +125,27 @@ impl Ear {
     }
 
     /// Listens to these channels and to no others. At no time less is heard than before and after.
-    pub(super) async fn become_as(&mut self, wanted: &BTreeSet<String>) -> Result<(), Failure> {
+    pub(super) async fn become_as(
+        &mut self,
+        texts: &Texts,
+        wanted: &BTreeSet<String>,
+    ) -> Result<(), Failure> {
+        // Behind a pooler a lock would stay with a session that serves others, and nobody relies on what is told there.
+        let locks = if self.is_pooled {
+            BTreeSet::new()
+        } else {
+            wanted.iter().flat_map(|channel| texts.ears_of(channel)).collect()
+        };
+        // Before the channels: what was told to nobody is committed by the time that a lock is granted, and is read then.
+        let more: Vec<i64> = locks.difference(&self.locks).copied().collect();
+        if !more.is_empty() {
+            self.run(&format!(
+                "SELECT pg_advisory_lock_shared(k) FROM unnest('{{{}}}'::bigint[]) k",
+                list(&more)
+            ))
+            .await?;
+            self.locks.extend(more);
+        }
         let more: Vec<String> = wanted.difference(&self.present).cloned().collect();
         for portion in more.chunks(PORTION) {
             // Names of channels are ours: letters, digits and `_`.
@@ -133,6 +157,15 @@ impl Ear {
             self.run(&portion.iter().map(|channel| format!("UNLISTEN {channel};")).collect::<String>())
                 .await?;
             portion.iter().for_each(|channel| _ = self.present.remove(channel));
+        }
+        let less: Vec<i64> = self.locks.difference(&locks).copied().collect();
+        if !less.is_empty() {
+            self.run(&format!(
+                "SELECT pg_advisory_unlock_shared(k) FROM unnest('{{{}}}'::bigint[]) k",
+                list(&less)
+            ))
+            .await?;
+            less.iter().for_each(|lock| _ = self.locks.remove(lock));
         }
         Ok(())
     }
@@ -156,6 +189,11 @@ impl Ear {
     pub(super) fn ready(&mut self) -> Option<Notification> {
         self.news.try_recv().ok()
     }
+}
+
+/// Numbers, as they stand in an array's text.
+fn list(numbers: &[i64]) -> String {
+    numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Why there is no witness behind a pooler that changes servers.

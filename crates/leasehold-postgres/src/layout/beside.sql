@@ -60,16 +60,20 @@ AS $$
     FROM taken g ORDER BY g.number
 $$;
 
--- Accepts a fence for a resource and remembers it, or refuses it: accepted, stale or never issued.
+-- Accepts a fence for a resource and remembers it, or refuses it: accepted, stale or never issued. What is below the mark is
+-- stale, whatever was issued: after a restore the counter may be the one that lags.
 CREATE FUNCTION @schema@.admit(p_resource text, p_lease text, p_fence bigint, p_remember boolean,
   OUT answer text, OUT highest bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s'
 AS $$
+DECLARE
+  issued bigint;
 BEGIN
-  SELECT t.counter INTO highest FROM @schema@.lease t WHERE t.name = p_lease;
-  IF highest IS NULL OR highest < p_fence THEN answer := 'never'; RETURN; END IF;
   SELECT m.fence INTO highest FROM @schema@.mark m WHERE m.resource = p_resource AND m.lease = p_lease;
-  IF p_remember AND (highest IS NULL OR highest < p_fence) THEN
+  IF highest > p_fence THEN answer := 'stale'; RETURN; END IF;
+  SELECT t.counter INTO issued FROM @schema@.lease t WHERE t.name = p_lease;
+  IF issued IS NULL OR issued < p_fence THEN answer := 'never'; highest := issued; RETURN; END IF;
+  IF p_remember AND highest IS DISTINCT FROM p_fence THEN
     INSERT INTO @schema@.mark AS m (resource, lease, fence) VALUES (p_resource, p_lease, p_fence)
       ON CONFLICT (resource, lease) DO UPDATE SET fence = greatest(m.fence, p_fence)
       RETURNING m.fence INTO highest;

@@ -9,12 +9,19 @@ CREATE FUNCTION @schema@.channel(kind text, name text) RETURNS text
 LANGUAGE sql STABLE
 AS $$SELECT 'lh_' || left(encode(sha256(convert_to('@plain@:' || kind || ':' || name, 'UTF8')), 'hex'), 40)$$;
 
--- In PL/pgSQL, which keeps its plan.
+-- Tells news of a lease, if anybody listens. Whoever listens to a channel holds the lock of its ears shared, from before he
+-- listens and so before he reads what happened: who gets that lock alone commits before the next listener begins, who reads it
+-- then. A notification that nobody hears is not free: it costs as much as the change, and commits of those that notify
+-- follow one another. In PL/pgSQL, which keeps its plan.
 CREATE FUNCTION @schema@.tell(name text) RETURNS void
 LANGUAGE plpgsql
 AS $$
+DECLARE
+  channel CONSTANT text := @schema@.channel('lease', name);
 BEGIN
-  PERFORM pg_notify('@all@', name), pg_notify(@schema@.channel('lease', name), name);
+  IF NOT pg_try_advisory_xact_lock(@ears@::bigint + ('x' || substr(channel, 4, 2))::bit(8)::integer % @ears_count@) THEN
+    PERFORM pg_notify('@all@', name), pg_notify(channel, name);
+  END IF;
 END$$;
 
 -- What is wrong with a row; NULL if nothing is. Whatever does not fit what we write is damage, and stays as it is.
@@ -22,17 +29,19 @@ CREATE FUNCTION @schema@.problem(l @schema@.lease) RETURNS text
 LANGUAGE sql IMMUTABLE
 AS $$SELECT CASE
   WHEN l.counter NOT BETWEEN 1 AND 9007199254740991 THEN 'counter is no fence'
-  WHEN num_nulls(l.replica, l.attempt, l.since, l.until) NOT IN (0, 4) THEN 'its term is not whole'
+  WHEN (l.replica IS NULL) <> (l.attempt IS NULL) OR (l.replica IS NULL) <> (l.since IS NULL)
+    OR (l.replica IS NULL) <> (l.until IS NULL) THEN 'its term is not whole'
   WHEN octet_length(l.attempt) <> 16 THEN 'attempt has not 16 bytes'
   WHEN octet_length(l.replica) NOT BETWEEN 1 AND 200 THEN 'replica is no replica id'
-  WHEN l.replica IS NULL AND num_nonnulls(l.trace, l.witness) > 0 THEN 'trace or witness belongs to no term'
-  WHEN num_nulls(l.heir, l.heir_until) NOT IN (0, 2) THEN 'its heir is not whole'
+  WHEN l.replica IS NULL AND (l.trace IS NOT NULL OR l.witness IS NOT NULL) THEN 'trace or witness belongs to no term'
+  WHEN (l.heir IS NULL) <> (l.heir_until IS NULL) THEN 'its heir is not whole'
   WHEN l.heir IS NOT NULL AND l.replica IS NOT NULL THEN 'it is held, and kept for an heir'
-  WHEN num_nulls(l.fate, l.past_fence, l.past_replica, l.past_attempt) NOT IN (0, 4) THEN 'its past is not whole'
+  WHEN (l.fate IS NULL) <> (l.past_fence IS NULL) OR (l.fate IS NULL) <> (l.past_replica IS NULL)
+    OR (l.fate IS NULL) <> (l.past_attempt IS NULL) THEN 'its past is not whole'
   WHEN l.fate NOT IN ('released', 'handed-off', 'expired', 'crashed', 'forced') THEN 'fate is no fate'
   WHEN l.past_fence NOT BETWEEN 1 AND 9007199254740991 THEN 'past_fence is no fence'
   WHEN octet_length(l.past_attempt) <> 16 OR octet_length(l.older_attempt) <> 16 THEN 'a past attempt has not 16 bytes'
-  WHEN l.fate = 'forced' AND num_nulls(l.forced_by, l.forced_why) > 0 THEN 'who forced it, or why, is missing'
+  WHEN l.fate = 'forced' AND (l.forced_by IS NULL OR l.forced_why IS NULL) THEN 'who forced it, or why, is missing'
 END$$;
 
 -- Ends the term of a row that has one.

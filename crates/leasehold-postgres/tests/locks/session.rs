@@ -158,3 +158,26 @@ async fn a_dropped_wait_leaves_nobody_in_the_queue() {
     lock.release().await.unwrap();
     take(&server.url()).await.unwrap();
 }
+
+/// Whoever can run statements in the session, by a function that it calls, can unlock it there. The next proof sees it, and so
+/// does the release.
+#[tokio::test]
+async fn a_lock_that_was_unlocked_in_its_own_session_is_lost() {
+    let server = server().await;
+    server.sql("CREATE SCHEMA early; ALTER ROLE postgres SET search_path = early, pg_catalog");
+    let (lock, other) = (take(&server.url()).await.unwrap(), WantedLock::new("other"));
+    let other = other.try_once().take(&config(&server.url()), NoTls).await.unwrap();
+    lock.prove().await.unwrap();
+    server.sql(
+        "CREATE FUNCTION early.pg_backend_pid() RETURNS integer LANGUAGE sql VOLATILE AS \
+         'SELECT pg_catalog.pg_advisory_unlock_all(); SELECT pg_catalog.pg_backend_pid()'",
+    );
+    let _ = lock.prove().await;
+    let lost = lock.prove().await.unwrap_err();
+    assert!(matches!(lost, SessionLost::Unlocked { .. }), "{lost}");
+    assert!(lost.to_string().contains("something has unlocked it there"), "{lost}");
+    let _ = other.prove().await;
+    assert!(matches!(other.release().await, Err(SessionLost::Unlocked { .. })));
+    server.sql("DROP FUNCTION early.pg_backend_pid()");
+    take(&server.url()).await.expect("it is free, though the session lives");
+}

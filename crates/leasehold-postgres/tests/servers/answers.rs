@@ -1,7 +1,7 @@
 //! Answers that are lost, and what is then known.
 
 use crate::common::{bid, eventually, let_go, open, renew, round, server, win, with};
-use leasehold_core::{Acquire, LeaseStore, Parting, Release, Renew, StoreErrorKind};
+use leasehold_core::{Acquire, Admit, Fence, FenceGate, LeaseStore, Parting, Release, Renew, StoreErrorKind};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::{
     Proxy,
@@ -150,4 +150,35 @@ async fn a_cut_at_any_command_leaves_the_store_usable() {
         round(&store, &format!("after {k}")).await;
     }
     assert!(proxy.broken() >= 6);
+}
+
+/// After a restore the counter may lag behind the mark of a resource. A fence below the mark is stale then, issued or not.
+#[tokio::test]
+async fn below_its_mark_a_resource_says_stale_whatever_was_issued() {
+    let server = server(Postgres::new()).await;
+    let store = open(&server.url()).await;
+    server.sql("INSERT INTO leasehold.mark VALUES ('file', 'job', 7)");
+    let ask = async |fence: u64| {
+        store.admit(&"file".try_into().unwrap(), &"job".try_into().unwrap(), Fence::new(fence).unwrap()).await
+    };
+    for issued in ["", "UPDATE leasehold.lease SET counter = 3"] {
+        server.sql(issued);
+        for presented in [1, 4, 6] {
+            match ask(presented).await {
+                Admit::Stale(stale) => {
+                    assert_eq!((stale.presented.get(), stale.highest.get()), (presented, 7));
+                }
+                other => panic!("{presented}: {other:?}"),
+            }
+        }
+        for absurd in [7, 8] {
+            let answer = ask(absurd).await;
+            assert!(
+                matches!(&answer, Admit::Refused(e) if matches!(e.kind(), StoreErrorKind::NeverIssued { .. })),
+                "{absurd}: {answer:?}"
+            );
+        }
+        round(&store, "job").await;
+    }
+    assert_eq!(server.sql("SELECT fence FROM leasehold.mark"), "7");
 }

@@ -4,6 +4,7 @@
 
 mod answers;
 mod common;
+mod ears;
 mod layout;
 mod login;
 mod pooled;
