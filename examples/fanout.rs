@@ -6,7 +6,8 @@
 //! Three replicas run as processes of their own on one SQLite file. One is elected, reads the feed, and delivers every
 //! event to all replicas; each serves it to a WebSocket client. Then the leader is killed with SIGKILL, and the next
 //! one is frozen with SIGSTOP past its lease, just as it has a delivery in hand. It ends with status 0 if every client
-//! saw every event once and in order and the woken leader was refused by its fence, and with 1 if not.
+//! saw every event once and in order and the woken leader was refused by its fence, and with 1 if not. With `--handoffs N`
+//! leadership is then handed over N times, while the feed runs on.
 
 use clap::Parser;
 use leasehold_examples::clock::Stamp;

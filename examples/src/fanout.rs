@@ -14,6 +14,7 @@
 //! * The parent's servers: [`feed`] and the [`ticker`] that drives it, [`directory`], both behind [`upstream`].
 //! * A replica: [`replica`] (its process), [`gate`] and [`journal`] (the fenced resource), [`endpoint`] (HTTP and
 //!   WebSocket), [`leader`] (the election), [`fan_out`], [`backlog`], [`lane`] and [`courier`] (what a leader does).
+//! * Handing over: [`handoffs`].
 //! * The play: [`stage`] (starting and signalling processes), [`chronicle`] (all that happened), [`story`] (telling it
 //!   as it happens), [`scenario`], [`client`] and [`ledger`] (what clients got).
 //! * The verdict: [`timeline`], [`checks`], [`chart`], [`outcome`].
@@ -31,6 +32,7 @@ pub mod event;
 pub mod fan_out;
 pub mod feed;
 pub mod gate;
+pub mod handoffs;
 pub mod journal;
 pub mod lane;
 pub mod leader;

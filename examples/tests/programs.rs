@@ -35,6 +35,17 @@ fn the_fan_out_survives_a_killed_and_a_frozen_leader_and_says_so_in_one_json_obj
     assert!(result["events"].as_u64().unwrap() > 100);
 }
 
+/// I6, I8: leadership passes from one to the next, again and again, and no event is lost, doubled or out of order.
+#[test]
+fn forty_handoffs_in_a_row_lose_no_event() {
+    let output = example("fanout").args(["--seconds", "6", "--handoffs", "40", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&result["ok"], &result["handoffs"]["done"]), (&true.into(), &40.into()), "{result}");
+    let handed = |term: &&serde_json::Value| term["predecessor"] == "handed-off";
+    assert_eq!(result["terms"].as_array().unwrap().iter().filter(handed).count(), 40, "{result}");
+}
+
 #[test]
 fn a_paused_holder_is_refused_with_token_1_against_2_and_its_late_release_hurts_nobody() {
     let output = example("paused_holder").output().unwrap();

@@ -39,6 +39,14 @@ pub struct Acquired {
     pub after: (String, Option<u64>),
 }
 
+impl Acquired {
+    /// Whether the term before, under this fence, ended in order: released to anyone, or handed over, which depends on
+    /// whether the candidate was in the roster by then.
+    pub fn follows_in_order(&self, fence: u64) -> bool {
+        matches!(self.after.0.as_str(), "released" | "handed-off") && self.after.1 == Some(fence)
+    }
+}
+
 impl Replica {
     pub(crate) fn start(id: &str, command: &mut Command) -> Self {
         let mut child = command

@@ -31,7 +31,8 @@ fn no_invariant_breaks_while_replicas_are_killed_and_paused_at_random(site: &Sit
     let violations: Vec<_> = safety(&history).iter().map(ToString::to_string).collect();
     assert!(violations.is_empty(), "{}", violations.join("\n"));
     // Without enough of everything, no violation would mean nothing.
-    let needed = Traffic { grants: 5, takeovers: 4, expiries: 1, accepted: 300, refused: 1 };
+    let needed =
+        Traffic { grants: 5, takeovers: 4, expiries: 1, accepted: 300, refused: 1, ..Traffic::default() };
     let traffic = needed.check(&history).unwrap_or_else(|vacuous| panic!("{vacuous}"));
     eprintln!("{traffic:?}");
     let until = history.last().map_or(0, |event| event.at);

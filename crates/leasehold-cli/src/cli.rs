@@ -8,7 +8,7 @@ mod holding;
 mod verbs;
 
 pub use holding::Holding;
-pub use verbs::{Doctor, Elect, Fence, FenceCheck, List, Release, Run, Verb};
+pub use verbs::{Doctor, Elect, Fence, FenceCheck, Handoff, List, Release, Run, Verb};
 
 use crate::{exit::Exit, log, say};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, ValueEnum, parser::ValueSource};

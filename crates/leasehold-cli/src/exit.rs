@@ -26,6 +26,10 @@ pub enum Exit {
     Lost(u8),
     /// A fence token was refused, for a higher one was seen before: 77.
     Stale,
+    /// The lease was not handed over; the incumbent still leads: 78.
+    Aborted,
+    /// The lease was given up, or was free, and nobody is known to have taken it yet: 79.
+    Vacated,
     /// The command exists and cannot be executed: 126.
     NotExecutable,
     /// There is no such command: 127.
@@ -50,6 +54,8 @@ impl Exit {
             Self::Internal => 70,
             Self::NotAcquired(code) | Self::Lost(code) => code,
             Self::Stale => 77,
+            Self::Aborted => 78,
+            Self::Vacated => 79,
             Self::NotExecutable => 126,
             Self::NotFound => 127,
         }
@@ -98,6 +104,16 @@ Exit status:
   126  the command cannot be executed
   127  the command was not found";
 
+/// The part of `--help` on exit statuses of `handoff`.
+pub(crate) const OF_HANDOFF: &str = "\
+Exit status:
+    0  handed over
+   64  usage: the command line was wrong
+   69  the store could not be reached
+   70  internal error
+   78  aborted: the incumbent still leads
+   79  released, or nobody led: nobody is known to have taken it yet";
+
 /// The part of `--help` on exit statuses of the other verbs.
 pub(crate) const OF_OTHERS: &str = "\
 Exit status:
@@ -123,6 +139,8 @@ mod tests {
             (Exit::NotAcquired(Exit::NOT_ACQUIRED), 75),
             (Exit::Lost(Exit::LOST), 76),
             (Exit::Stale, 77),
+            (Exit::Aborted, 78),
+            (Exit::Vacated, 79),
             (Exit::NotExecutable, 126),
             (Exit::NotFound, 127),
         ];

@@ -4,6 +4,7 @@
 //! * [`cli`]: the command line. [`config`]: what holds when nothing is said. [`exit`]: the exit statuses.
 //! * [`child`]: a command in its process group. [`signals`]: what the wrapper hears. [`attend`]: both together.
 //! * `verbs`: what each verb does. `session`: the store they use. `duty`: the command under a term, with its `notes`.
+//!   `closing`: the end of the node under them.
 //! * [`outlet`]: lines that make nobody wait; on it [`say`] (people), [`log`] (operators), [`events`] (programs).
 //! * [`veil`]: passwords out of the process title.
 //!
@@ -12,6 +13,7 @@
 pub mod attend;
 pub mod child;
 pub mod cli;
+mod closing;
 pub mod config;
 mod duty;
 pub mod events;
@@ -56,7 +58,8 @@ fn program() -> Exit {
         let error = veil::draw(store);
         say::note(format_args!("the store's password stays readable in the list of processes: {error}"));
     }
-    log::start(parsed.cli.common.log, parsed.cli.common.color);
+    let common = &parsed.cli.common;
+    log::start(common.log, common.color, parsed.cli.verb.holds_leases());
     // One thread for everything: see above. Stores that block have threads of their own.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -1,6 +1,7 @@
 //! The log: what `tracing` reports, on standard error.
 
 use crate::{cli::Color, outlet::Outlet};
+use leasehold::Finding;
 use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::{
     filter::{LevelFilter, Targets},
@@ -39,10 +40,16 @@ impl Level {
 }
 
 /// Starts the log. A second call changes nothing.
-pub fn start(level: Level, color: Color) {
+///
+/// `findings`: whether to tell what in a store's settings endangers leases. Those who hold leases are warned; a question that
+/// is asked once, perhaps by a script each minute, would only repeat it, and `doctor` shows it in its own place.
+pub fn start(level: Level, color: Color, findings: bool) {
     // The actor framework reports each of its own life-cycle steps, and the ends of actors that were ended on purpose
     // as errors; what matters of them is reported by the library in its own words.
-    let filter = Targets::new().with_default(level.filter()).with_target("ractor", LevelFilter::OFF);
+    let mut filter = Targets::new().with_default(level.filter()).with_target("ractor", LevelFilter::OFF);
+    if !findings && level < Level::Info {
+        filter = filter.with_target(Finding::LOG_TARGET, LevelFilter::OFF);
+    }
     let lines = tracing_subscriber::fmt::layer().with_ansi(coloured(color)).with_writer(|| Stderr);
     tracing_subscriber::registry().with(filter).with(lines).try_init().ok();
 }

@@ -2,7 +2,7 @@
 //!
 //! The directory is private to this user and goes with the term.
 
-use leasehold::Term;
+use leasehold::{NoteTooLarge, Term};
 use std::{
     fs::{self, File},
     io::{self, Read},
@@ -47,11 +47,19 @@ impl Notes {
         let path = self.outgoing();
         // Looked at before it is opened: opening a FIFO waits for its writer.
         let read = fs::metadata(&path).and_then(|found| match found.is_file() {
-            true => File::open(&path)?.take(MAX_NOTE + 1).read_to_end(&mut note),
+            true => {
+                File::open(&path)?.take(MAX_NOTE + 1).read_to_end(&mut note)?;
+                Ok(found.len())
+            }
             false => Err(io::Error::other("it is not a file")),
         });
         match read {
-            Ok(0) => {}
+            Ok(_) if note.is_empty() => {}
+            // No more of it was read than it takes to notice, so its size is that of the file.
+            Ok(size) if size > MAX_NOTE => {
+                let error = NoteTooLarge(usize::try_from(size).unwrap_or(usize::MAX));
+                tracing::warn!(lease = %term.name(), %error, "the command's note was dropped");
+            }
             Ok(_) => {
                 if let Err(error) = term.leave_note(note) {
                     tracing::warn!(lease = %term.name(), %error, "the command's note was dropped");

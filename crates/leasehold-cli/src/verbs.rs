@@ -3,6 +3,7 @@
 mod doctor;
 mod elect;
 mod fence;
+mod handoff;
 mod pages;
 mod release;
 mod run;
@@ -20,7 +21,7 @@ use crate::{
     signals::Signals,
 };
 use leasehold::Timing;
-use std::{ffi::OsString, time::Duration};
+use std::ffi::OsString;
 
 /// Does what was asked for.
 pub(crate) async fn perform(cli: Cli) -> Exit {
@@ -29,6 +30,7 @@ pub(crate) async fn perform(cli: Cli) -> Exit {
         Verb::Elect(elect) => elect::elect(elect, cli.common).await,
         Verb::Status(list) => status::status(list, cli.common).await,
         Verb::Watch(list) => watch::watch(list, cli.common).await,
+        Verb::Handoff(handoff) => handoff::handoff(handoff, cli.common).await,
         Verb::Release(release) => release::release(release, cli.common).await,
         Verb::Fence(Fence::Check(check)) => fence::check(check, cli.common).await,
         Verb::Doctor(doctor) => doctor::doctor(doctor, cli.common).await,
@@ -37,9 +39,6 @@ pub(crate) async fn perform(cli: Cli) -> Exit {
     };
     done.unwrap_or_else(|exit| exit)
 }
-
-/// How long the library may take to undo and release when nothing of ours runs any more.
-const SHUTDOWN_WITHIN: Duration = Duration::from_secs(3);
 
 /// What holds a command to its lease: checked before anything is touched.
 fn timing(holding: &Holding) -> Result<Timing, Exit> {

@@ -43,6 +43,8 @@ pub enum Event {
     LookFailed(StoreError),
     /// Our place in the roster: how many candidates are before us.
     Ranked(usize),
+    /// The holder says that it has let go in our favour. No grant, and it may be old news: the bid will tell.
+    Invited,
 }
 
 /// The answer to a bid.
@@ -189,6 +191,7 @@ impl Campaign {
             Event::Sighted(record) => self.sighted(now, &record),
             Event::LookFailed(error) => self.look_failed(now, error, &mut todo),
             Event::Ranked(rank) => self.rank = rank,
+            Event::Invited => self.invited(now),
             Event::Wake => {}
         }
         self.settle(now, &mut todo);
@@ -279,7 +282,12 @@ impl Campaign {
         if let Some(fence) = record.counter {
             self.seen(fence);
         }
-        if matches!(self.phase, Phase::Bidding { .. }) && record.state == LeaseState::Vacant {
+        let ours = match &record.state {
+            LeaseState::Vacant => true,
+            LeaseState::Reserved { heir, .. } => *heir == self.me,
+            LeaseState::Held { .. } => false,
+        };
+        if ours && matches!(self.phase, Phase::Bidding { .. }) {
             self.vacated = record.counter;
         }
         if !matches!(self.phase, Phase::Waiting { .. } | Phase::Looking | Phase::InTurn { .. }) {
@@ -311,6 +319,17 @@ impl Campaign {
             self.last = Some(Obstacle::Held(Held { by, fence, remaining, reserved }));
         }
         self.phase = Phase::Waiting { expiry: self.expiry(now, remaining) };
+    }
+
+    fn invited(&mut self, now: Moment) {
+        match self.phase {
+            // The bid under way may have been sent before the holder let go.
+            Phase::Bidding { .. } => self.vacated = self.vacated.max(self.floor),
+            Phase::Waiting { .. } | Phase::Looking | Phase::InTurn { .. } => {
+                self.phase = Phase::InTurn { at: now, seen: true };
+            }
+            Phase::Pausing { .. } | Phase::Over => {}
+        }
     }
 
     /// When a holder's time is over. A store that says "over at once" each time would otherwise be asked in a hot

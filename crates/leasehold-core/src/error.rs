@@ -247,10 +247,46 @@ impl fmt::Display for StoreError {
         write!(f, " on {}: {}", self.store, self.kind)?;
         // The source is part of the sentence: people read errors in one line more often than as a chain.
         let mut source = self.source.as_deref().map(|s| s as &dyn std::error::Error);
+        let mut causes = Vec::new();
         while let Some(cause) = source {
-            write!(f, ": {cause}")?;
+            causes.push(cause.to_string());
             source = cause.source();
         }
+        for (at, cause) in causes.iter().enumerate() {
+            // Many errors tell their cause in their own words already, and it is told once.
+            let told = |other: &String| other.contains(cause.as_str());
+            if !causes[..at].iter().any(told) && !causes[at + 1..].iter().any(|o| told(o) && o != cause) {
+                write!(f, ": {cause}")?;
+            }
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Layer(&'static str, #[source] Option<Box<Self>>);
+
+    fn told(layers: &[&'static str]) -> String {
+        let chain = layers.iter().rev().fold(None, |inner, words| Some(Box::new(Layer(words, inner))));
+        let error = StoreError::new(StoreErrorKind::Closed, Verb::Connect, "x:");
+        match chain {
+            Some(chain) => error.because(*chain).to_string(),
+            None => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn each_cause_is_told_once_however_many_layers_repeat_it() {
+        let head = "connect on x:: the store was closed by this process";
+        assert_eq!(told(&[]), head);
+        assert_eq!(told(&["outer", "inner"]), format!("{head}: outer: inner"));
+        assert_eq!(told(&["timed out", "timed out"]), format!("{head}: timed out"));
+        assert_eq!(told(&["connecting: refused", "refused"]), format!("{head}: connecting: refused"));
+        assert_eq!(told(&["no database", "code 26: no database"]), format!("{head}: code 26: no database"));
     }
 }

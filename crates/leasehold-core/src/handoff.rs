@@ -17,7 +17,8 @@
 //!
 //! # Map
 //! * [`Ask`] and [`Plan`]: what is wanted, and how long each step may take.
-//! * [`Letter`], [`Message`]: what is said; [`wire`]: in which bytes.
+//! * [`Letter`], [`Message`]: what is said; [`wire`]: in which bytes. [`request`]: asking for it by letter.
+//! * [`Preference`]: when leadership moves by itself to a candidate of higher priority.
 //! * [`Incumbent`] with [`incumbent::Event`] and [`incumbent::Action`]; [`Ending`]: how it came out.
 //! * [`Successor`] with [`successor::Event`] and [`successor::Action`].
 
@@ -27,6 +28,8 @@ pub mod id;
 pub mod incumbent;
 pub mod letter;
 pub mod plan;
+pub mod preference;
+pub mod request;
 pub mod step;
 pub mod successor;
 pub mod wire;
@@ -37,5 +40,6 @@ pub use id::HandoffId;
 pub use incumbent::Incumbent;
 pub use letter::{Letter, Message};
 pub use plan::Plan;
+pub use preference::Preference;
 pub use step::Step;
 pub use successor::Successor;

@@ -47,7 +47,7 @@ pub use mail::{Envelope, Inbox};
 pub use memory::MemoryStore;
 pub use name::{LeaseName, NameError, ReplicaId, ResourceName};
 pub use name_set::NameSet;
-pub use note::{Note, NoteTooLarge};
+pub use note::{EncodeError, Note, NoteFault, NoteTooLarge, UnreadableNote};
 pub use outcome::{Acquire, Admit, Force, Granted, Held, NotHolder, Release, Renew, Stale};
 pub use predecessor::{Ended, Fate, Predecessor};
 pub use record::{LeaseRecord, LeaseState};

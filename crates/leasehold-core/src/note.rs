@@ -1,5 +1,9 @@
 //! What an incumbent leaves for the next term.
 
+mod typed;
+
+pub use typed::{EncodeError, NoteFault, UnreadableNote};
+
 use crate::Fence;
 use std::{fmt, sync::Arc};
 

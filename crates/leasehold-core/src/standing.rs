@@ -1,6 +1,6 @@
 //! How a term stands, and why it was lost.
 
-use crate::{Fence, LeaseName, Moment, NotHolder, Stale, StoreError};
+use crate::{Fence, LeaseName, Moment, NotHolder, Stale, StoreError, handoff::Step};
 use std::sync::Arc;
 
 /// How a term stands. An ordered stream of these is what a holder's observers see.
@@ -17,6 +17,14 @@ pub enum Standing {
         until: Moment,
         /// What went wrong.
         cause: JeopardyCause,
+    },
+    /// Held, and being handed over: this step was just made. Tells nothing of renewals, which go on until the worker has
+    /// ended. What follows the release (who took over) is not the term's any more: events tell it.
+    HandingOver {
+        /// The end of trust.
+        until: Moment,
+        /// The step.
+        step: Step,
     },
     /// Over. The last standing of every term.
     Lost {

@@ -110,6 +110,12 @@ pub struct Finding {
     pub text: String,
 }
 
+impl Finding {
+    /// The target of the log events by which a store tells its findings when it is opened, so that whoever shows them
+    /// otherwise, or does not live long enough to be endangered, can leave them out.
+    pub const LOG_TARGET: &'static str = "leasehold::findings";
+}
+
 /// How bad a [`Finding`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {

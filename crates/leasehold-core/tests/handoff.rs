@@ -4,6 +4,7 @@ mod handoff {
     mod common;
     mod incumbent;
     mod model;
+    mod preference;
     mod successor;
     mod wire;
 }

@@ -34,6 +34,8 @@ fn what_fails_is_an_error_that_can_be_passed_on() {
     check::<NameError>();
     check::<FenceRangeError>();
     check::<NoteTooLarge>();
+    check::<EncodeError>();
+    check::<UnreadableNote>();
     check::<campaign::Defeat>();
 }
 

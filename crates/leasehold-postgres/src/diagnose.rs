@@ -47,7 +47,7 @@ pub(crate) async fn diagnose(link: &Link) -> Result<Vec<Finding>, Failure> {
 pub(crate) async fn warn(link: &Link) {
     for finding in diagnose(link).await.unwrap_or_default() {
         if finding.severity > Severity::Info {
-            tracing::warn!(store = %link.address(), code = finding.code, "{}", finding.text);
+            tracing::warn!(target: Finding::LOG_TARGET, store = %link.address(), code = finding.code, "{}", finding.text);
         }
     }
 }

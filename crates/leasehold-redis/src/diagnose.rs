@@ -36,7 +36,7 @@ pub(crate) async fn first(link: &Link) -> Durability {
     let weakest = looks.iter().map(Look::durability).min_by_key(|durability| strength(*durability));
     for finding in findings(link, looks) {
         if finding.severity > Severity::Info {
-            tracing::warn!(store = %link.address(), code = finding.code, "{}", finding.text);
+            tracing::warn!(target: Finding::LOG_TARGET, store = %link.address(), code = finding.code, "{}", finding.text);
         }
     }
     weakest.unwrap_or(Durability::Server)

@@ -89,11 +89,14 @@ impl Fault {
     /// The fault as the outside knows it.
     pub(crate) fn told(self, store: &Arc<str>, verb: Verb, lease: Option<&LeaseName>) -> StoreError {
         let mut error = StoreError::new(self.kind(), verb, store.clone());
+        // Such a server takes the greeting of TLS for a request that is not complete yet.
+        let without_tls = verb == Verb::Connect && store.starts_with("rediss");
         if let Some(lease) = lease {
             error = error.on(lease);
         }
         match self {
-            Self::Redis(cause) => error.because(Quote(cause.to_string())),
+            Self::Redis(cause) => error.because(Quote(words(&cause, without_tls))),
+            Self::Silence(_) if without_tls => error.because(Quote(WITHOUT_TLS.to_owned())),
             Self::Known(_) | Self::Silence(_) => error,
         }
     }
@@ -105,6 +108,28 @@ impl Fault {
             Self::Redis(error) => redis_kind(error),
         }
     }
+}
+
+const WITHOUT_TLS: &str =
+    "a server that does not speak TLS there is silent, too: then the address begins with redis, not rediss";
+const NO_REDIS: &str = "what answers there does not speak the protocol of Redis";
+
+/// An error of the client's in words for people.
+fn words(error: &RedisError, without_tls: bool) -> String {
+    let said = error.to_string();
+    // The parser's own words are the numbers of bytes, a line each.
+    if is_no_redis(error) {
+        return NO_REDIS.to_owned();
+    }
+    if without_tls && (error.is_timeout() || said.ends_with("timed out")) {
+        return format!("{said}; {WITHOUT_TLS}");
+    }
+    said
+}
+
+/// A Cluster's client hides the kind of what it met on each of its ways.
+fn is_no_redis(error: &RedisError) -> bool {
+    error.code().is_none() && (error.kind() == ErrorKind::Parse || error.to_string().contains("Parse error"))
 }
 
 /// What the client or the server said. Its own words hold their cause already; as a chain it would be told twice.
@@ -175,7 +200,11 @@ fn redis_kind(error: &RedisError) -> StoreErrorKind {
         ErrorKind::MasterNameNotFoundBySentinel | ErrorKind::ClusterConnectionNotFound => {
             StoreErrorKind::Unreachable
         }
-        _ if error.is_io_error() || error.is_connection_dropped() || error.is_timeout() => {
+        _ if is_no_redis(error)
+            || error.is_io_error()
+            || error.is_connection_dropped()
+            || error.is_timeout() =>
+        {
             StoreErrorKind::Unreachable
         }
         _ => StoreErrorKind::Other,

@@ -16,7 +16,7 @@
 //! # Map
 //! ```text
 //! store ── RedisStore: the traits of leasehold-core; asks one link
-//! ├─ acquire, renew, release, look    what is asked about a lease, each one script (scripts/*.lua)
+//! ├─ acquire, undo, renew, release, look   what is asked about a lease, each one script (scripts/*.lua)
 //! │  └─ record                        a lease as it stands in Redis, written and read
 //! ├─ roster, mail, gate               what else a store keeps
 //! ├─ watch, witness ─ hearing         what is heard: one subscription connection a process
@@ -45,6 +45,7 @@ mod reply;
 mod roster;
 mod script;
 mod store;
+mod undo;
 mod witness;
 
 pub use config::{Config, MAX_PATIENCE, MAX_PREFIX_BYTES};

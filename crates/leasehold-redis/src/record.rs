@@ -5,16 +5,18 @@
 //!
 //! ```text
 //! claim   fence=12 attempt=5f… replica=web-1 [witness=CHANNEL]     while held
-//!         heir=web-2                                               while kept for an heir
-//! term    fence=12 since=1790000000000 attempt=5f… [note=11] trace=00-… replica=web-1
+//!         heir=web-2 fence=12                                      while kept for an heir, after the term of fence 12
+//! term    fence=12 since=1790000000000 attempt=5f… [note=11] [kept=1790000009000] trace=00-… replica=web-1
 //! fate    released trace=00-… call=… [note=12]  |  handed-off trace=00-… call=… [note=12]  |  crashed
-//!         |  forced by=… why=… call=…  |  empty: it lives, or expired
+//!         |  forced by=… why=… call=…  |  expired  |  none  |  empty: it lives, or expired
+//!         each but the empty one perhaps with undone=6a…, once or twice
 //! past    FATE TERM, of the term before
 //! note    bytes
 //! ```
 //! `call=…` in a fate: the request that ended the term, so that its repetition gets the same answer. `note=12` in a fate: the
 //! note was written under fence 12, and waits for the next term. In a term: it was given to this one, and is kept for a
-//! repetition of its acquire.
+//! repetition of its acquire. `kept=…` in a term: it used up a reservation that would have stood until then. `undone=…` in a
+//! fate: the attempts of grants after this term that were taken back; `none`, where there was no term before them.
 
 use crate::error::Fault;
 use leasehold_core::{
@@ -142,6 +144,9 @@ impl Reader<'_> {
         let Some(fate) = past.split(' ').next().filter(|fate| !fate.is_empty()) else {
             return Ok(Predecessor::None);
         };
+        if fate == "none" {
+            return Ok(Predecessor::None);
+        }
         let ended = self.ended(past)?;
         Ok(match fate {
             "released" => Predecessor::Released(ended),
@@ -163,7 +168,9 @@ impl Reader<'_> {
         let mut line = || lines.next().ok_or_else(|| self.damage("its state is cut short"));
         let (claim, left, counter) = (line()?, line()?, line()?);
         let (term, fate, past, now) = (line()?, line()?, line()?, line()?);
-        let mut counter = self.counter(counter)?;
+        let last = optional(term, "fence").unwrap_or_default();
+        // A counter may have been lost or set back: the last term remembers its own.
+        let mut counter = self.counter(counter)?.max(self.counter(last)?);
         let ended = || match (term, fate) {
             ("", _) => Ok(Predecessor::None),
             (term, "") => self.predecessor(&format!("expired {term}")),
@@ -181,10 +188,11 @@ impl Reader<'_> {
             }
             (LeaseState::Vacant, ended()?)
         } else if let Some(heir) = optional(claim, "heir") {
+            // As the term, if that was lost, too.
+            counter = counter.max(Some(self.fence(self.word(claim, "fence")?)?));
             (LeaseState::Reserved { heir: self.replica(heir)?, remaining: remaining()? }, ended()?)
         } else {
             let fence = self.fence(self.word(claim, "fence")?)?;
-            // A counter that was lost, or set back, under a claim that lives on.
             counter = counter.max(Some(fence));
             let since = optional(term, "since").unwrap_or("0");
             let held_for = match (self.millis(now)?, self.millis(since)?) {

@@ -55,13 +55,14 @@ impl Reply {
 
     /// Who holds the lease instead, from the fields behind `gone`.
     pub(crate) fn not_holder(&self) -> Result<NotHolder, Fault> {
-        let (replica, fence, counter) = (self.text(1)?, self.text(2)?, self.text(3)?);
+        let (replica, fence) = (self.text(1)?, self.text(2)?);
         let reader = self.reader();
         let holder = match fence {
             "" => None,
             fence => Some((reader.replica(replica)?, reader.fence(fence)?)),
         };
-        let highest: Option<Fence> = reader.counter(counter)?;
+        // A counter may have been lost or set back: the last term remembers its own.
+        let highest: Option<Fence> = reader.counter(self.text(3)?)?.max(reader.counter(self.text(4)?)?);
         Ok(NotHolder { highest: highest.max(holder.as_ref().map(|(_, fence)| *fence)), holder })
     }
 }

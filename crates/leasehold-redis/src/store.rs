@@ -8,7 +8,7 @@ use crate::{
     gate,
     hearing::Hearing,
     link::Link,
-    look, mail, release, renew, roster,
+    look, mail, release, renew, roster, undo,
 };
 use leasehold_core::{
     Acquire, Admit, Bid, BoxFuture, Candidacy, Claim, Envelope, Fence, FenceGate, Finding, Force, GateGuard,
@@ -74,10 +74,10 @@ impl RedisStore {
                     "{replicas} of {} replicas had the claim within {:?}",
                     wait.replicas, wait.timeout
                 );
-                self.give_back(granted, StoreErrorKind::NotWriting(problem.into()).into()).await
+                Err(self.take_back(&granted, StoreErrorKind::NotWriting(problem.into()).into()).await)
             }
             // Nobody knows how many, as for want of the right to wait.
-            (Acquire::Granted(granted), Err(fault)) => self.give_back(granted, fault).await,
+            (Acquire::Granted(granted), Err(fault)) => Err(self.take_back(&granted, fault).await),
             (answer, _) => Ok(answer),
         }
     }
@@ -94,12 +94,17 @@ impl RedisStore {
         })
     }
 
-    /// A grant that too few replicas have is none: it is given back, so that others need not wait for its end, with the
-    /// note that waits for the next term.
-    async fn give_back(&self, granted: Granted, fault: Fault) -> Result<Acquire, Failure> {
-        let parting = Parting { note: granted.inherited, ..Parting::default() };
-        let given_back = matches!(self.released(&granted.claim, &parting).await, Ok(Release::Released));
-        Err(Failure { fault, perhaps_done: !given_back })
+    /// A grant that too few replicas have is none: it is taken back, with all that it had used up. Its claim stands on only
+    /// if that cannot be done.
+    async fn take_back(&self, granted: &Granted, fault: Fault) -> Failure {
+        let undone = match self.link.call(&undo::call(self.link.keys(), &granted.claim)).await {
+            Ok(value) => undo::answer(self.link.keys(), &granted.claim, value),
+            Err(failure) => Err(failure.fault),
+        };
+        if let Err(fault) = &undone {
+            tracing::debug!(lease = %granted.claim.name, error = %fault, "a grant was not taken back");
+        }
+        Failure { fault, perhaps_done: undone.is_err() }
     }
 
     async fn released(&self, claim: &Claim, parting: &Parting) -> Result<Release, Failure> {

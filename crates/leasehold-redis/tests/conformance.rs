@@ -30,6 +30,16 @@ mod redis_6_2 {
     }
 }
 
+mod redis_8_2 {
+    use super::*;
+
+    leasehold_testkit::conformance!(fresh);
+
+    async fn fresh() -> Subject {
+        subject(Flavour::Redis82, "").await
+    }
+}
+
 mod valkey_by_resp3 {
     use super::*;
 

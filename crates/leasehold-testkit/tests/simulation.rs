@@ -30,7 +30,14 @@ fn thousands_of_worlds_keep_the_invariants() {
     }
     println!("{} seeds: {:?}", sweep.seeds, sweep.traffic);
     let n = seeds as usize;
-    let enough = Traffic { grants: 8 * n, takeovers: 4 * n, expiries: n, accepted: 100 * n, refused: n / 4 };
+    let enough = Traffic {
+        grants: 8 * n,
+        takeovers: 4 * n,
+        expiries: n,
+        handovers: n,
+        accepted: 100 * n,
+        refused: n / 4,
+    };
     enough.reached_by(sweep.traffic).unwrap_or_else(|vacuous| panic!("{vacuous}"));
 }
 

@@ -30,6 +30,8 @@ pub(crate) enum CampaignMsg {
     Sighted(LeaseRecord),
     Looked(Result<LeaseRecord, StoreError>),
     Ranked(usize),
+    /// The holder has let go in our favour. What follows belongs to that handoff.
+    Invited(TraceContext),
 }
 
 /// How a campaign ended.
@@ -125,6 +127,12 @@ impl<M: ractor::Message> Candidate<M> {
             CampaignMsg::Sighted(record) | CampaignMsg::Looked(Ok(record)) => Event::Sighted(record),
             CampaignMsg::Looked(Err(error)) => Event::LookFailed(error),
             CampaignMsg::Ranked(before) => Event::Ranked(before),
+            CampaignMsg::Invited(trace) => {
+                if trace != TraceContext::NONE {
+                    self.manner.trace = trace;
+                }
+                Event::Invited
+            }
         };
         let todo = self.campaign.step(self.ctx.now(), event);
         self.ctx.floors.raise(&self.manner.name, self.campaign.floor());

@@ -4,24 +4,35 @@
 //! Campaigning ── won ──► Leading ── term over ──► Resting ── rested ──► Campaigning
 //! ```
 
+mod asking;
 mod builder;
 mod handle;
+mod preferring;
+mod resting;
+mod succession;
 
 pub use builder::{ElectError, ElectionBuilder};
 pub use handle::{Election, Position};
+pub(crate) use succession::WarmUp;
 
 use crate::{
     candidate::{CampaignMsg, Candidate, Manner, Verdict, Win},
     context::Context,
     ended::ended,
-    event::WorkerOutcome,
+    handoff::Asker,
     holder::{HolderArgs, HolderMsg, LeaseHolder, Settings, TermReport},
+    mailroom::{MailroomMsg, Slot},
     reply::Reply,
     seed,
     standing::StandingFeed,
     worker::Crew,
 };
-use leasehold_core::{Fence, TraceContext, backoff::Backoff};
+use leasehold_core::{
+    Candidacy, Envelope, Fence, TraceContext,
+    backoff::Backoff,
+    handoff::{Ask, Otherwise, Preference, To},
+};
+use preferring::Lookout;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::{
     sync::{
@@ -30,6 +41,7 @@ use std::{
     },
     time::Duration,
 };
+use succession::{Succession, SuccessionMsg};
 use tokio::{sync::watch, task::AbortHandle};
 
 #[derive(Debug)]
@@ -41,13 +53,20 @@ pub(crate) enum ElectionMsg {
     /// A holder has ended, and what it may have cast before is behind us.
     HolderEnded(ActorId),
     Rested,
-    /// Give the present term up, and campaign again after a while.
-    StepDown {
-        within: Duration,
-        reason: Arc<str>,
-        /// Where it was asked for.
-        trace: TraceContext,
+    /// The worker of a term was started.
+    TermStarted(Fence),
+    /// Hand the present term over.
+    HandOff {
+        ask: Box<Ask>,
+        asker: Asker,
     },
+    /// A letter about this lease.
+    Letter(Envelope),
+    Succession(SuccessionMsg),
+    /// Look whether somebody is preferred.
+    LookAtLine,
+    /// Who is in line, if that could be read.
+    Line(Option<Vec<Candidacy>>),
     /// Give the present term up, and end.
     Stop {
         within: Duration,
@@ -68,6 +87,8 @@ pub(crate) struct ElectionArgs {
     pub(crate) crew: Arc<dyn Crew>,
     pub(crate) standings: StandingFeed,
     pub(crate) position: watch::Sender<Position>,
+    pub(crate) warm_up: Option<WarmUp>,
+    pub(crate) preference: Option<Preference>,
     /// Set unless the last term's end was confirmed by the store.
     pub(crate) unconfirmed: Arc<AtomicBool>,
 }
@@ -77,7 +98,13 @@ pub(crate) struct ElectionActor;
 pub(crate) struct Electing {
     args: ElectionArgs,
     phase: Phase,
+    succession: Succession,
+    // While we lead.
+    lookout: Option<Lookout>,
+    // Our place among the mailroom's readers.
+    id: u64,
     stopping: bool,
+    // Asked to leave, and to let others lead.
     stepped_down: bool,
     // Grows while terms end at once, so that a worker that fails everywhere does not make leadership spin.
     rest: Backoff,
@@ -103,12 +130,24 @@ impl Actor for ElectionActor {
 
     async fn pre_start(
         &self,
-        _: ActorRef<ElectionMsg>,
+        me: ActorRef<ElectionMsg>,
         args: ElectionArgs,
     ) -> Result<Electing, ActorProcessingErr> {
         // Random, for two replicas must not rest in step: in containers even their process ids are equal.
         let rest = Backoff::new(SHORTEST_REST, LONGEST_REST, seed::fresh());
-        Ok(Electing { args, phase: Phase::Resting, stopping: false, stepped_down: false, rest, timer: None })
+        let (ctx, name) = (args.ctx.clone(), args.manner.name.clone());
+        let succession = Succession::new(ctx, me, name, args.warm_up.clone());
+        Ok(Electing {
+            args,
+            phase: Phase::Resting,
+            succession,
+            lookout: None,
+            id: seed::fresh(),
+            stopping: false,
+            stepped_down: false,
+            rest,
+            timer: None,
+        })
     }
 
     async fn post_start(
@@ -116,6 +155,9 @@ impl Actor for ElectionActor {
         me: ActorRef<ElectionMsg>,
         s: &mut Electing,
     ) -> Result<(), ActorProcessingErr> {
+        let (name, id, reader) = (s.args.manner.name.clone(), s.id, me.clone());
+        let slot = Slot::new(move |letter| drop(reader.cast(ElectionMsg::Letter(letter))));
+        let _ = s.args.ctx.mailroom.cast(MailroomMsg::Subscribe { name, id, slot });
         s.campaign(&me);
         Ok(())
     }
@@ -128,16 +170,34 @@ impl Actor for ElectionActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             ElectionMsg::Campaign(msg) => {
-                let Phase::Campaigning(candidate) = &mut s.phase else { return Ok(()) };
-                match candidate.on(msg) {
-                    None => {}
-                    Some(Verdict::Won(win)) => s.lead(&me, win).await?,
-                    Some(Verdict::Defeated(defeat)) => {
-                        s.args.position.send_replace(Position::Failed(defeat));
-                        me.stop(None);
-                    }
+                let seen = match &msg {
+                    CampaignMsg::Sighted(record) | CampaignMsg::Looked(Ok(record)) => Some(record.clone()),
+                    _ => None,
+                };
+                // First: the bid that follows belongs to the handoff.
+                if seen.is_some_and(|record| s.succession.sighted(record)) {
+                    s.invited(&me).await?;
+                }
+                s.campaigned(&me, msg).await?;
+            }
+            ElectionMsg::TermStarted(fence) => {
+                if let Some(at_least) = s.succession.started(fence) {
+                    s.stay(at_least);
                 }
             }
+            ElectionMsg::LookAtLine => s.look_at_line(&me),
+            ElectionMsg::Line(line) => s.line(&me, line),
+            ElectionMsg::Letter(letter) => {
+                if s.letter(letter) {
+                    s.invited(&me).await?;
+                }
+            }
+            ElectionMsg::Succession(msg) => {
+                if s.succession.on(msg) {
+                    s.invited(&me).await?;
+                }
+            }
+            ElectionMsg::HandOff { ask, asker } => s.put(*ask, asker),
             ElectionMsg::TermLost(fence) => {
                 if matches!(s.phase, Phase::Leading(_)) {
                     s.args.position.send_replace(Position::Ending(fence));
@@ -156,18 +216,15 @@ impl Actor for ElectionActor {
                     s.campaign(&me);
                 }
             }
-            ElectionMsg::StepDown { within, reason, trace } => {
-                if let Phase::Leading(holder) = &s.phase {
-                    s.stepped_down = true;
-                    let by = s.args.ctx.replica.as_str().into();
-                    let _ = holder.cast(HolderMsg::Leave { within, by, reason, trace });
-                }
-            }
             ElectionMsg::Stop { within, by, reason, trace } => {
                 s.stopping = true;
+                s.succession.on(SuccessionMsg::Unwilling("this replica is about to end".into()));
                 match &s.phase {
-                    Phase::Leading(holder) => {
-                        drop(holder.cast(HolderMsg::Leave { within, by, reason, trace }));
+                    Phase::Leading(_) => {
+                        let otherwise = Otherwise::Leave;
+                        let (to, stay) = (To::Anyone, Duration::ZERO);
+                        let ask = Ask { to, within, otherwise, stay, by, reason, trace };
+                        s.hand_off(ask, Asker::nobody());
                     }
                     Phase::Campaigning(_) | Phase::Resting => {
                         s.phase = Phase::Resting;
@@ -222,9 +279,41 @@ impl Electing {
         self.args.position.send_replace(Position::Campaigning);
     }
 
+    async fn campaigned(
+        &mut self,
+        me: &ActorRef<ElectionMsg>,
+        msg: CampaignMsg,
+    ) -> Result<(), ActorProcessingErr> {
+        let Phase::Campaigning(candidate) = &mut self.phase else { return Ok(()) };
+        match candidate.on(msg) {
+            None => {}
+            Some(Verdict::Won(win)) => self.lead(me, win).await?,
+            Some(Verdict::Defeated(defeat)) => {
+                self.args.position.send_replace(Position::Failed(defeat));
+                me.stop(None);
+            }
+        }
+        Ok(())
+    }
+
+    /// The lease is probably reserved for us.
+    async fn invited(&mut self, me: &ActorRef<ElectionMsg>) -> Result<(), ActorProcessingErr> {
+        let trace = self.succession.assume();
+        match &self.phase {
+            Phase::Campaigning(_) => self.campaigned(me, CampaignMsg::Invited(trace)).await?,
+            // A campaign begins with a bid.
+            Phase::Resting if !self.stopping => {
+                self.args.manner.trace = trace;
+                self.campaign(me);
+            }
+            Phase::Resting | Phase::Leading(_) => {}
+        }
+        Ok(())
+    }
+
     async fn lead(&mut self, me: &ActorRef<ElectionMsg>, win: Win) -> Result<(), ActorProcessingErr> {
         let fence = win.scope.grant.fence();
-        let (reporter, teller) = (me.clone(), me.clone());
+        let (reporter, teller, starter) = (me.clone(), me.clone(), me.clone());
         let args = HolderArgs {
             ctx: self.args.ctx.clone(),
             settings: self.args.settings.clone(),
@@ -233,11 +322,13 @@ impl Electing {
             standings: self.args.standings.clone(),
             sent: win.sent,
             remaining: win.remaining,
+            started: Reply::new(move |fence| drop(starter.cast(ElectionMsg::TermStarted(fence)))),
             lost: Reply::new(move |fence| drop(teller.cast(ElectionMsg::TermLost(fence)))),
             done: Reply::new(move |report| drop(reporter.cast(ElectionMsg::TermEnded(report)))),
         };
         let (holder, _) = Actor::spawn_linked(None, LeaseHolder, args, me.get_cell()).await?;
         self.phase = Phase::Leading(holder);
+        self.look_out(me);
         // Until the term's report says otherwise: it may be killed before it can tell.
         self.args.unconfirmed.store(true, Ordering::SeqCst);
         self.args.position.send_replace(Position::Leading(fence));
@@ -249,6 +340,7 @@ impl Electing {
             return;
         }
         self.phase = Phase::Resting;
+        self.lookout = None;
         self.args.unconfirmed.store(!report.is_some_and(TermReport::confirmed), Ordering::SeqCst);
         if self.stopping {
             me.stop(None);
@@ -262,32 +354,12 @@ impl Electing {
             old.abort();
         }
     }
-
-    fn rest_after(&mut self, report: Option<&TermReport>) -> Duration {
-        let ttl = self.args.settings.timing.ttl();
-        // A long lease is no reason to be long out of the line.
-        let spread = (ttl / 10).min(SHORTEST_REST);
-        let stepped_down = std::mem::take(&mut self.stepped_down);
-        let Some(report) = report else { return ttl };
-        if report.lasted > ttl.max(Duration::from_secs(10)) {
-            self.rest.reset();
-        }
-        match &report.worker {
-            // Others shall have it.
-            _ if stepped_down => ttl,
-            // Lost: back into the queue at once, a little spread. Also if the worker saw it first and gave up.
-            _ if !report.cause.is_voluntary() => self.rest.jitter(spread),
-            // The worker ended by itself: with nothing to do, or unable to. Neither may become a hot loop.
-            WorkerOutcome::Finished | WorkerOutcome::Failed(_) | WorkerOutcome::NotStarted(_) => {
-                self.rest.next_delay()
-            }
-            WorkerOutcome::Killed => self.rest.jitter(spread),
-        }
-    }
 }
 
 impl Drop for Electing {
     fn drop(&mut self) {
+        let (name, id) = (self.args.manner.name.clone(), self.id);
+        let _ = self.args.ctx.mailroom.cast(MailroomMsg::Unsubscribe { name, id });
         // Also when it was killed: nobody may read for ever that we lead.
         self.ended();
         if let Some(timer) = self.timer.take() {

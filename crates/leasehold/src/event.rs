@@ -1,7 +1,10 @@
 //! What happens to leases, told to whoever observes a node.
 
 use crate::telemetry;
-use leasehold_core::{Fence, JeopardyCause, LeaseName, LostCause, Predecessor, ReplicaId, Stale};
+use leasehold_core::{
+    Fence, JeopardyCause, LeaseName, LostCause, Predecessor, ReplicaId, Stale,
+    handoff::{HandoffId, Step},
+};
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -86,6 +89,17 @@ pub enum Happening {
         /// The only replica that is granted for a while.
         heir: Option<ReplicaId>,
     },
+    /// A handoff went a step on, at this replica.
+    Handoff {
+        /// Which; both replicas tell the same.
+        id: HandoffId,
+        /// The step.
+        step: Step,
+        /// Since this replica was asked.
+        elapsed: Duration,
+        /// With the last step of the incumbent: how long nobody led (see [`Handover::gap`](crate::Handover::gap)).
+        gap: Option<Duration>,
+    },
     /// A fenced resource refused a fence.
     StaleRefused {
         /// The resource.
@@ -137,6 +151,7 @@ impl Happening {
             Self::WorkerEnded { .. } => "worker-ended",
             Self::Overrun { .. } => "overrun",
             Self::Released { .. } => "released",
+            Self::Handoff { .. } => "handoff",
             Self::StaleRefused { .. } => "stale-refused",
         }
     }

@@ -17,12 +17,13 @@ mod report;
 mod settings;
 mod stage;
 
+pub(crate) use book::HandMsg;
 pub(crate) use report::TermReport;
 pub(crate) use settings::{HolderArgs, Settings};
 
 use crate::{ended::ended, event::WorkerOutcome, renewer::Renewer, worker::Notice};
 use book::Book;
-use leasehold_core::{Release, Standing, TraceContext};
+use leasehold_core::{LeaseRecord, Release, Standing, TraceContext};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use stage::Stage;
 use std::{fmt, sync::Arc, time::Duration};
@@ -46,7 +47,9 @@ pub(crate) enum HolderMsg {
     /// Renewals fail, and this much trust is left: the worker should end now.
     LastCall { within: Duration },
     /// The lease was seen in a state that is not our claim.
-    Doubted,
+    Doubted(Option<Box<LeaseRecord>>),
+    /// What concerns a handoff.
+    Hand(HandMsg),
     /// The worker's end, as its parent saw it.
     WorkerEnded(WorkerOutcome),
     /// The worker and all tasks of its term have been dropped.
@@ -97,7 +100,8 @@ impl Actor for LeaseHolder {
             HolderMsg::Mustered { tell } => book.mustered(tell),
             HolderMsg::Stood(standing) => book.stood(standing),
             HolderMsg::LastCall { within } => book.last_call(within),
-            HolderMsg::Doubted => book.doubted(),
+            HolderMsg::Doubted(record) => book.doubted(record.as_deref()),
+            HolderMsg::Hand(msg) => book.handed(msg),
             HolderMsg::WorkerEnded(outcome) => book.worker_ended(outcome),
             HolderMsg::WorkerJoined { not_started } => book.worker_joined(not_started),
             HolderMsg::TaskPanicked { message } => book.task_panicked(message),

@@ -41,6 +41,7 @@ mod ended;
 mod error;
 mod event;
 mod fenced;
+mod handoff;
 mod holder;
 mod lease;
 mod mailroom;
@@ -63,17 +64,19 @@ pub use election::{ElectError, Election, ElectionBuilder, Position};
 pub use error::{ConfigError, HoldError, StartError};
 pub use event::{Event, Happening, WorkerOutcome};
 pub use fenced::{Fenced, FencedError, Stray};
+pub use handoff::{HandOffError, Handover};
 pub use lease::{Finished, Lease};
 pub use leasehold_core;
 pub use leasehold_core::{
-    Acquire, Admit, AttemptId, Bid, BootClock, BoxFuture, Candidacy, Claim, Clock, Durability, Ended,
-    Envelope, Fate, Fence, FenceGate, FenceRangeError, Finding, Force, GateGuard, Grant, Granted, Held,
-    Inbox, JeopardyCause, Keeper, LeaseName, LeaseRecord, LeaseState, LeaseStore, Lost, LostCause, Mail,
-    ManualClock, MemoryStore, Moment, NameError, NotHolder, Note, NoteTooLarge, Parting, Permit, PermitError,
-    Predecessor, Reach, Release, Renew, Renewal, ReplicaId, ResourceName, Retry, Roster, Scope, Severity,
-    SharedStore, Sighting, Stale, Standing, Store, StoreError, StoreErrorKind, Timing, TimingError,
-    TokioClock, TraceContext, Traits, Verb, Watch, WatchFeed,
+    Acquire, Admit, AttemptId, Bid, BootClock, BoxFuture, Candidacy, Claim, Clock, Durability, EncodeError,
+    Ended, Envelope, Fate, Fence, FenceGate, FenceRangeError, Finding, Force, GateGuard, Grant, Granted,
+    Held, Inbox, JeopardyCause, Keeper, LeaseName, LeaseRecord, LeaseState, LeaseStore, Lost, LostCause,
+    Mail, ManualClock, MemoryStore, Moment, NameError, NotHolder, Note, NoteFault, NoteTooLarge, Parting,
+    Permit, PermitError, Predecessor, Reach, Release, Renew, Renewal, ReplicaId, ResourceName, Retry, Roster,
+    Scope, Severity, SharedStore, Sighting, Stale, Standing, Store, StoreError, StoreErrorKind, Timing,
+    TimingError, TokioClock, TraceContext, Traits, UnreadableNote, Verb, Watch, WatchFeed,
     campaign::{Defeat, Obstacle},
+    handoff::{Ending, HandoffId, Kept, Preference, Step, To, Vacated},
 };
 pub use node::{Node, NodeBuilder, Stopped};
 pub use standing::{Standings, Stood};

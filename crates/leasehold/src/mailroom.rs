@@ -1,14 +1,17 @@
 //! The mailroom keeps this replica's candidacies in the rosters, and reads its letters.
 
+mod inbox;
 mod presence;
+mod readers;
 
 use crate::{
     calls::{Calls, bounded},
     reply::Reply,
-    seed, telemetry,
+    telemetry,
 };
 use leasehold_core::{
     AttemptId, Candidacy, Envelope, LeaseName, ReplicaId, SharedStore, Store, StoreError, Verb,
+    handoff::request,
 };
 use presence::{Presence, Ranked};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -16,23 +19,58 @@ use std::{collections::HashMap, time::Duration};
 use tokio::task::AbortHandle;
 
 pub(crate) use presence::Ranked as RankedEar;
+use readers::Readers;
+pub(crate) use readers::Slot;
 
 #[derive(Debug)]
 pub(crate) enum MailroomMsg {
     /// Enter a candidacy into its roster and keep it there. `ttl` is the lease's; `ranked` is told our place.
-    Enlist { candidacy: Candidacy, ttl: Duration, ranked: Ranked },
+    Enlist {
+        candidacy: Candidacy,
+        ttl: Duration,
+        ranked: Ranked,
+    },
     /// Take it out again.
-    Withdraw { id: AttemptId },
+    Withdraw {
+        id: AttemptId,
+    },
     /// Refresh it: the time for it has come.
-    Refresh { id: AttemptId },
+    Refresh {
+        id: AttemptId,
+    },
     /// A roster was read.
-    Seen { id: AttemptId, before: usize },
+    Seen {
+        id: AttemptId,
+        before: usize,
+    },
+    /// Give this reader the letters about a lease.
+    Subscribe {
+        name: LeaseName,
+        id: u64,
+        slot: Slot,
+    },
+    Unsubscribe {
+        name: LeaseName,
+        id: u64,
+    },
     /// A letter came.
     Letter(Envelope),
+    /// Send a letter, as well as that can be done.
+    Post {
+        to: ReplicaId,
+        envelope: Envelope,
+    },
+    /// Read a roster: who wants the lease, the first in rank first. `None` if it could not be read.
+    Candidates {
+        name: LeaseName,
+        done: Reply<Option<Vec<Candidacy>>>,
+    },
     /// A task ended.
     TaskEnded,
     /// Withdraw everything, and say when it is done.
-    Close { done: Reply<()> },
+    Close {
+        done: Reply<()>,
+    },
 }
 
 #[cfg(feature = "cluster")]
@@ -48,7 +86,9 @@ pub(crate) struct Mailroom;
 pub(crate) struct Room {
     me: ActorRef<MailroomMsg>,
     store: SharedStore,
+    replica: ReplicaId,
     present: HashMap<AttemptId, Presence>,
+    readers: Readers,
     calls: Calls,
     reader: AbortHandle,
     closing: Vec<Reply<()>>,
@@ -65,11 +105,13 @@ impl Actor for Mailroom {
         me: ActorRef<MailroomMsg>,
         args: MailroomArgs,
     ) -> Result<Room, ActorProcessingErr> {
-        let reader = read(args.store.clone(), args.replica, me.clone());
+        let reader = inbox::read(args.store.clone(), args.replica.clone(), me.clone());
         Ok(Room {
             me,
             store: args.store,
+            replica: args.replica,
             present: HashMap::new(),
+            readers: Readers::default(),
             calls: Calls::default(),
             reader,
             closing: Vec::new(),
@@ -95,7 +137,11 @@ impl Actor for Mailroom {
                 }
             }
             MailroomMsg::Withdraw { id } => room.withdraw(id),
-            MailroomMsg::Letter(letter) => telemetry::letter_ignored(&letter.kind, &letter.from),
+            MailroomMsg::Subscribe { name, id, slot } => room.readers.add(name, id, slot),
+            MailroomMsg::Unsubscribe { name, id } => room.readers.remove(&name, id),
+            MailroomMsg::Letter(letter) => room.letter(&letter),
+            MailroomMsg::Post { to, envelope } => room.post(to, envelope),
+            MailroomMsg::Candidates { name, done } => room.candidates(name, done),
             MailroomMsg::TaskEnded => room.task_ended(),
             MailroomMsg::Close { done } => room.close(done),
         }
@@ -140,6 +186,45 @@ impl Room {
         });
     }
 
+    fn letter(&mut self, letter: &Envelope) {
+        if self.readers.deliver(letter) {
+            return;
+        }
+        telemetry::letter_ignored(&letter.kind, &letter.from);
+        // Whoever waits for an answer shall not wait in vain.
+        if let Ok(request) = request::open(letter) {
+            let news = request::refusal(
+                request.id,
+                "it is not held by an election of this replica: work that runs once is not handed over",
+            );
+            let envelope = request::seal_news(&news, &letter.lease, &self.replica, &letter.trace);
+            self.post(letter.from.clone(), envelope);
+        }
+    }
+
+    fn post(&mut self, to: ReplicaId, envelope: Envelope) {
+        let store = self.store.clone();
+        self.task(async move {
+            if let Err(error) = asked(&*store, Verb::Post, || store.post(&to, &envelope)).await {
+                telemetry::letter_lost(&envelope, &to, &error);
+            }
+        });
+    }
+
+    fn candidates(&mut self, name: LeaseName, done: Reply<Option<Vec<Candidacy>>>) {
+        let store = self.store.clone();
+        self.task(async move {
+            let roster = asked(&*store, Verb::Candidates, || store.candidates(&name)).await;
+            done.send(match roster {
+                Ok(roster) => Some(roster),
+                Err(error) => {
+                    telemetry::roster_troubled(&name, &error);
+                    None
+                }
+            });
+        });
+    }
+
     fn task(&mut self, call: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let me = self.me.clone();
         self.calls.start(call, move || drop(me.cast(MailroomMsg::TaskEnded)))
@@ -180,9 +265,6 @@ impl Drop for Room {
 
 /// The longest that one question about a roster is waited for.
 const QUESTION: Duration = Duration::from_secs(5);
-/// The longest that the opening of the inbox is waited for.
-const OPENING: Duration = Duration::from_secs(10);
-
 async fn asked<T, F>(store: &dyn Store, verb: Verb, question: impl FnOnce() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -204,30 +286,3 @@ async fn place(store: &dyn Store, name: &LeaseName, id: AttemptId) -> usize {
 
 /// How many places there are to draw.
 const LOTS: usize = 16;
-
-/// Reads letters for as long as it runs.
-fn read(store: SharedStore, replica: ReplicaId, me: ActorRef<MailroomMsg>) -> AbortHandle {
-    let task = tokio::spawn(async move {
-        let mut backoff = leasehold_core::backoff::Backoff::new(
-            Duration::from_millis(200),
-            Duration::from_secs(10),
-            seed::fresh(),
-        );
-        loop {
-            let opened = bounded(OPENING, || store.inbox(&replica)).await;
-            match opened.unwrap_or_else(|fault| Err(fault.error(Verb::Inbox, &*store))) {
-                Ok(mut inbox) => {
-                    backoff.reset();
-                    while let Some(letter) = inbox.next().await {
-                        if me.cast(MailroomMsg::Letter(letter)).is_err() {
-                            return;
-                        }
-                    }
-                }
-                Err(error) => telemetry::inbox_troubled(&error),
-            }
-            tokio::time::sleep(backoff.next_delay()).await;
-        }
-    });
-    task.abort_handle()
-}

@@ -25,8 +25,8 @@ pub struct Stood {
 
 /// The standings of one lease or election, in order.
 ///
-/// A slow reader sees fewer `Held` and `Jeopardy` of one term (the latest counts), but every term's `Lost`. It never
-/// holds up a renewal.
+/// A slow reader sees fewer `Held` and `Jeopardy` of one term (the latest counts), but every term's `Lost`, and each step of
+/// a handoff. It never holds up a renewal.
 #[derive(Debug)]
 pub struct Standings {
     line: Arc<Line>,
@@ -98,11 +98,8 @@ impl Standings {
 impl StandingFeed {
     pub(crate) fn tell(&self, fence: Fence, standing: Standing) {
         let mut queue = self.line.queue();
-        let same_term = queue
-            .waiting
-            .back()
-            .is_some_and(|last| last.fence == fence && !matches!(last.standing, Standing::Lost { .. }));
-        if same_term && !matches!(standing, Standing::Lost { .. }) {
+        let last = queue.waiting.back();
+        if last.is_some_and(|last| last.fence == fence && passes(&last.standing)) && passes(&standing) {
             // Coalesced: the latest standing of a living term is all that counts.
             queue.waiting.pop_back();
         } else if queue.waiting.len() >= MAX_UNREAD {
@@ -113,6 +110,11 @@ impl StandingFeed {
         drop(queue);
         self.line.news.notify_one();
     }
+}
+
+/// Whether only the latest such standing of a term counts.
+const fn passes(standing: &Standing) -> bool {
+    matches!(standing, Standing::Held { .. } | Standing::Jeopardy { .. })
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 //! No span lives as long as a term: a killed holder would never end it. Each span is one store call or one loss.
 
 use crate::event::{Event, Happening};
-use leasehold_core::{Claim, LeaseName, Release, ReplicaId, Retry, Scope, StoreError, TraceContext};
+use leasehold_core::{
+    Claim, Envelope, LeaseName, Release, ReplicaId, Retry, Scope, StoreError, TraceContext,
+    handoff::{HandoffId, Step},
+};
 use std::{fmt, sync::Arc};
 use tracing::{Span, debug, debug_span, info, info_span, warn};
 
@@ -71,6 +74,39 @@ impl Traces {
         self.child(span, parent)
     }
 
+    /// A handoff as a whole, at the incumbent: bounded in time, unlike a term.
+    pub(crate) fn handoff(&self, claim: &Claim, id: HandoffId, reason: &str, parent: &TraceContext) -> Span {
+        let span = info_span!(
+            "handoff", lease = %claim.name, replica = %claim.replica, fence = claim.fence.get(), handoff = %id, reason,
+            outcome = tracing::field::Empty, to = tracing::field::Empty, gap_us = tracing::field::Empty,
+        );
+        self.child(span, parent)
+    }
+
+    /// What begins with a step of the incumbent, if anything does; it ends with the next.
+    pub(crate) fn handoff_step(handoff: &Span, step: &Step) -> Option<Span> {
+        match step {
+            Step::Proposed(to) => {
+                Some(info_span!(parent: handoff, "handoff.propose", %to, outcome = tracing::field::Empty))
+            }
+            Step::Quiescing => Some(info_span!(parent: handoff, "handoff.quiesce")),
+            Step::Joined => Some(info_span!(parent: handoff, "handoff.commit", heir = tracing::field::Empty)),
+            _ => None,
+        }
+    }
+
+    /// The successor warms up.
+    pub(crate) fn warm_up(&self, lease: &LeaseName, id: HandoffId, parent: &TraceContext) -> Span {
+        let span = info_span!("handoff.warm_up", %lease, handoff = %id, outcome = tracing::field::Empty);
+        self.child(span, parent)
+    }
+
+    /// The successor takes over: from the news that it may until its worker was started.
+    pub(crate) fn assume(&self, lease: &LeaseName, parent: &TraceContext) -> Span {
+        let span = info_span!("handoff.assume", %lease, fence = tracing::field::Empty);
+        self.child(span, parent)
+    }
+
     /// The end of a term that its holder did not want: a short span of its own, linked to the term's acquire.
     pub(crate) fn lost(&self, claim: &Claim, cause: &str, acquired_in: &TraceContext) {
         let span = info_span!(
@@ -109,6 +145,10 @@ pub(crate) fn log(event: &Event) {
         }
         Happening::Released { heir } => {
             info!(%lease, %replica, fence, heir = heir.as_ref().map(AsRef::<str>::as_ref), "released");
+        }
+        Happening::Handoff { id, step, elapsed, gap } => {
+            let (to, why) = (step.partner().map(tracing::field::display), step.why());
+            info!(%lease, %replica, fence, handoff = %id, step = step.as_str(), to, why, ?elapsed, ?gap, "handoff");
         }
         Happening::StaleRefused { resource, stale } => {
             warn!(%lease, %replica, resource = &**resource, presented = %stale.presented, highest = %stale.highest, "stale fence refused");
@@ -173,6 +213,18 @@ pub(crate) fn roster_troubled(name: &LeaseName, error: &dyn fmt::Display) {
 
 pub(crate) fn inbox_troubled(error: &dyn fmt::Display) {
     debug!(%error, "the inbox could not be opened; letters of other replicas are not read for now");
+}
+
+pub(crate) fn letter_lost(letter: &Envelope, to: &ReplicaId, error: &dyn fmt::Display) {
+    warn!(lease = %letter.lease, kind = &*letter.kind, %to, %error, "a letter was not sent; a handoff will take longer, or not come about");
+}
+
+pub(crate) fn letter_unsent(lease: &LeaseName) {
+    debug!(%lease, "a letter was not sent, for the node has ended");
+}
+
+pub(crate) fn letter_unreadable(letter: &Envelope, why: &dyn fmt::Display) {
+    warn!(lease = %letter.lease, kind = &*letter.kind, from = %letter.from, %why, "a letter was ignored");
 }
 
 pub(crate) fn letter_ignored(kind: &str, from: &ReplicaId) {

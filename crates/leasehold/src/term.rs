@@ -3,12 +3,13 @@
 mod scope;
 
 pub(crate) use scope::Scope;
-#[cfg(feature = "postgres")]
 pub(crate) use scope::panic_text;
 
 use leasehold_core::{
-    Fence, Grant, LeaseName, Lost, Note, NoteTooLarge, Permit, PermitError, Predecessor, ReplicaId,
+    EncodeError, Fence, Grant, LeaseName, Lost, Note, NoteTooLarge, Permit, PermitError, Predecessor,
+    ReplicaId, UnreadableNote,
 };
+use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// One continuous holding of a lease under one fence, as its worker sees it.
@@ -94,10 +95,29 @@ impl Term {
         self.scope.inherited.as_ref()
     }
 
+    /// What the term before left with [`Self::leave_as`], if anything: a value of schema `version`.
+    ///
+    /// # Errors
+    /// [`UnreadableNote`], which still holds the note, and is logged as a warning: it was left as plain bytes, by a program
+    /// with another version of the schema, or its value does not fit `T`.
+    pub fn inherited_as<T: DeserializeOwned>(&self, version: u32) -> Result<Option<T>, UnreadableNote> {
+        let read = self.inherited().map(|note| note.decode(version)).transpose();
+        read.inspect_err(
+            |error| tracing::warn!(lease = %self.name(), fence = %self.fence(), %error, "unreadable note"),
+        )
+    }
+
     /// Waits until this worker is asked to end, and says how long it has for that. A worker that does not end by then
-    /// is dropped. Returns at once, every time, after it was asked.
+    /// is dropped. Returns at once, every time, after it was asked, unless that was [taken back](Self::is_quiescing).
     pub async fn quiescing(&self) -> Duration {
         self.scope.quiescing().await
+    }
+
+    /// Whether this worker is asked to end. What was asked may be taken back, when nobody takes over after all: a worker that
+    /// finds so after its unit goes on, and [waits to be asked](Self::quiescing) again.
+    #[must_use]
+    pub fn is_quiescing(&self) -> bool {
+        self.scope.is_quiescing()
     }
 
     /// Leaves a note for the next term, to be stored with the release. The latest one counts.
@@ -108,6 +128,16 @@ impl Term {
     /// [`NoteTooLarge`] above 256 KiB; the note left before stands.
     pub fn leave_note(&self, bytes: impl Into<Arc<[u8]>>) -> Result<(), NoteTooLarge> {
         self.scope.leave_note(Note::new(self.fence(), bytes)?);
+        Ok(())
+    }
+
+    /// Leaves a value for the next term, as [`Self::leave_note`] does, with the version of the schema it follows; see
+    /// [`Note::encode`]. The next term reads it with [`Self::inherited_as`].
+    ///
+    /// # Errors
+    /// [`EncodeError`]: it has no form in JSON, or is too large; the note left before stands.
+    pub fn leave_as<T: Serialize + ?Sized>(&self, version: u32, value: &T) -> Result<(), EncodeError> {
+        self.scope.leave_note(Note::encode(self.fence(), version, value)?);
         Ok(())
     }
 

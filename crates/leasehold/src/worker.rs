@@ -77,6 +77,12 @@ pub enum Notice {
         /// Takes the note, of at most 256 KiB; a larger one is dropped with a warning.
         done: RpcReplyPort<Option<Vec<u8>>>,
     },
+    /// Go on: nobody takes over after all. Comes only after a `Quiesce`. A worker that has not begun to end answers `done` and
+    /// works on; one that cannot go on any more ends as it was asked to, and drops `done`.
+    Resume {
+        /// Says that it goes on.
+        done: RpcReplyPort<()>,
+    },
     /// What the term before left. Sent once, before everything else, if there is something.
     Inherited {
         /// The note.
@@ -95,6 +101,7 @@ impl fmt::Debug for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Quiesce { within, .. } => write!(f, "Quiesce within {within:?}"),
+            Self::Resume { .. } => f.write_str("Resume"),
             Self::Inherited { note } => write!(f, "Inherited {note:?}"),
             Self::Jeopardy { remaining } => write!(f, "Jeopardy with {remaining:?} left"),
             Self::Pulse(_) => f.write_str("Pulse"),

@@ -10,6 +10,7 @@ mod actors {
     mod ears;
     mod elections;
     mod fenced;
+    mod handoffs;
     mod losses;
     mod notices;
     mod overdue;

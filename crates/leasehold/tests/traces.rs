@@ -123,3 +123,50 @@ async fn a_later_campaign_of_an_election_is_no_part_of_what_called_for_it() {
     let linked = notebook.linked.lock().unwrap();
     assert!(linked.contains(&("lease.acquire", terms[0].clone())), "it links to the term before: {linked:?}");
 }
+
+/// A handoff is one trace over both replicas: asked, proposed, warmed up, quiesced, committed, acquired, assumed.
+#[tokio::test(start_paused = true)]
+async fn a_handoff_is_one_trace_over_both_replicas() {
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let clock = Arc::new(TokioClock::new());
+    let store = MemoryStore::new(clock.clone());
+    let books = [Arc::new(Notebook::default()), Arc::new(Notebook::default())];
+    let mut elections = Vec::new();
+    for (book, id) in books.iter().zip(["a", "b"]) {
+        let node =
+            Node::builder(Arc::new(store.clone())).replica(id).clock(clock.clone()).propagator(book.clone());
+        let node = node.start().await.unwrap();
+        let election = node.election("l").warm_up(|| async { Ok(()) }).lead(|term| async move {
+            term.quiescing().await;
+            Ok(())
+        });
+        elections.push(election.await.unwrap());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let asked = info_span!("request");
+    let asked_in = books[0].inject(&asked);
+    let handover = elections[0].hand_off(leasehold::To::Anyone, Duration::from_secs(10), "testing");
+    let handover = handover.instrument(asked).await.unwrap();
+    assert!(matches!(handover.ending, leasehold::Ending::Done { .. }), "{handover:?}");
+
+    let adopted = |book: usize, span: &str| {
+        let adopted = books[book].adopted.lock().unwrap();
+        let parents: Vec<_> =
+            adopted.iter().filter(|(name, _)| *name == span).map(|(_, p)| p.clone()).collect();
+        parents
+    };
+    assert_eq!(adopted(0, "handoff"), std::slice::from_ref(&asked_in), "it belongs to the call that asked");
+    let warmed = adopted(1, "handoff.warm_up");
+    assert_eq!(warmed.len(), 1);
+    assert_ne!(warmed[0], asked_in, "to the handoff, not to whoever asked");
+    assert_eq!(adopted(1, "handoff.assume"), warmed, "both belong to the handoff");
+    let released = adopted(0, "lease.release");
+    assert_eq!(released.len(), 1);
+    assert!(!released.contains(&asked_in) && !released.contains(&warmed[0]), "to its commit");
+    let acquired = adopted(1, "lease.acquire");
+    assert_eq!(acquired.len(), 1, "the bids before belong to nothing: {acquired:?}");
+    assert_ne!(acquired[0], warmed[0], "to the assuming");
+    // And the record says where the new term was acquired.
+    let record = store.inspect(&"l".try_into().unwrap()).await.unwrap();
+    assert!(record.predecessor.ended().unwrap().trace.traceparent().is_some());
+}

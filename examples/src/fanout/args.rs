@@ -19,6 +19,9 @@ pub struct Args {
     /// How long the feed runs
     #[arg(long, value_name = "N", default_value = "12")]
     pub seconds: u32,
+    /// How often leadership is then handed over, from one replica to the next, while the feed runs on
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub handoffs: u32,
     /// Print the result as one JSON object instead of the story
     #[arg(long)]
     pub json: bool,

@@ -3,6 +3,7 @@
 use super::{
     chronicle::{Entry, What},
     event::Event,
+    handoffs::Handed,
     journal::{JournalError, Told},
     ledger::Ledger,
     report::Report,
@@ -23,6 +24,10 @@ pub struct Evidence {
     pub journals: Vec<(String, Result<Told, JournalError>)>,
     /// What the feed emitted.
     pub emitted: Vec<Event>,
+    /// How many handoffs were asked for.
+    pub asked: u32,
+    /// What came of them.
+    pub handoffs: Vec<Handed>,
     /// What should have happened and did not.
     pub missed: Vec<String>,
 }
@@ -58,14 +63,28 @@ impl Evidence {
         for (_, ledger) in &mut self.ledgers {
             ledger.compare(&self.emitted);
         }
-        vec![
+        let mut checks = vec![
             self.every_event_once_and_in_order(),
             self.fences_rise_with_the_terms(),
             self.terms_do_not_overlap(),
             self.no_gate_went_back(),
             self.the_woken_leader_was_refused(),
             self.nothing_else_went_wrong(),
-        ]
+        ];
+        checks.extend((self.asked > 0).then(|| self.every_handoff_came_about()));
+        checks
+    }
+
+    fn every_handoff_came_about(&self) -> Check {
+        let failed = self.handoffs.iter().filter(|handed| !handed.done);
+        let mut against: Vec<_> = failed.map(|h| format!("{} was asked: {}", h.from, h.what)).collect();
+        let done = self.handoffs.iter().filter(|handed| handed.done).count();
+        if against.is_empty() && done < self.asked as usize {
+            against.push(format!("only {done} of {} were begun", self.asked));
+        }
+        Check::unless("every handoff that was asked for came about", &against, || {
+            format!("{done} handoffs in a row, while the feed ran")
+        })
     }
 
     fn every_event_once_and_in_order(&self) -> Check {
@@ -97,7 +116,13 @@ impl Evidence {
             )
             .collect();
         Check::unless("each term has a higher fence than the one before", &against, || {
-            terms.iter().map(|t| t.fence.to_string()).collect::<Vec<_>>().join(" < ")
+            let fences: Vec<_> = terms.iter().map(|t| t.fence.to_string()).collect();
+            match &fences[..] {
+                [first, second, .., last] if fences.len() > 8 => {
+                    format!("{first} < {second} < … < {last}, {} terms", fences.len())
+                }
+                few => few.join(" < "),
+            }
         })
     }
 
@@ -184,6 +209,8 @@ mod tests {
             ledgers: vec![("r1".to_owned(), ledger)],
             journals: vec![("r1".to_owned(), Ok(Told::default()))],
             emitted: (1..=3).map(event).collect(),
+            asked: 0,
+            handoffs: vec![],
             missed: vec![],
         }
     }
@@ -221,6 +248,17 @@ mod tests {
         let mut no_refusal = evidence();
         no_refusal.timeline.refusals.clear();
         assert_eq!(broken(no_refusal), [4]);
+
+        let handed = |done| Handed { from: "r1".to_owned(), done, what: "aborted".to_owned(), gap: None };
+        let mut handed_over = evidence();
+        (handed_over.asked, handed_over.handoffs) = (2, vec![handed(true), handed(true)]);
+        assert_eq!(broken(handed_over), [0; 0]);
+        let mut kept = evidence();
+        (kept.asked, kept.handoffs) = (2, vec![handed(true), handed(false)]);
+        assert_eq!(broken(kept), [6]);
+        let mut few = evidence();
+        (few.asked, few.handoffs) = (2, vec![handed(true)]);
+        assert_eq!(broken(few), [6]);
 
         let mut missed = evidence();
         missed.missed.push("it did not happen".to_owned());

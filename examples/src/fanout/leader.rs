@@ -15,7 +15,7 @@ use std::{
 pub type Mandate = leasehold::Grant;
 
 /// The lease that is campaigned for.
-const LEASE: &str = "fanout/feed";
+pub const LEASE: &str = "fanout/feed";
 /// How long leaving may take.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 

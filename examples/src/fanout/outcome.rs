@@ -20,6 +20,8 @@ pub struct Outcome {
     ttl_ms: u64,
     events: usize,
     terms: Vec<TermRow>,
+    /// If handoffs were asked for.
+    handoffs: Option<Handoffs>,
     refused: Vec<Refused>,
     clients: Vec<ClientRow>,
     checks: Vec<Check>,
@@ -40,6 +42,31 @@ struct TermRow {
     nobody_led_ms: Option<f64>,
     /// The longest wait for an event around that gap, at clients of replicas that ran all the while.
     clients_waited_ms: Option<f64>,
+}
+
+/// How long nobody led at handoffs, as the protocol measures it.
+#[derive(Debug, Serialize)]
+struct Handoffs {
+    asked: u32,
+    done: usize,
+    gap_median_ms: f64,
+    gap_p99_ms: f64,
+    gap_longest_ms: f64,
+}
+
+impl Handoffs {
+    fn of(evidence: &Evidence) -> Option<Self> {
+        let mut gaps: Vec<f64> = evidence.handoffs.iter().filter_map(|handed| handed.gap).map(ms).collect();
+        gaps.sort_by(f64::total_cmp);
+        let at = |share: f64| gaps.get((gaps.len() as f64 * share) as usize).or_else(|| gaps.last()).copied();
+        (evidence.asked > 0).then(|| Self {
+            asked: evidence.asked,
+            done: evidence.handoffs.iter().filter(|handed| handed.done).count(),
+            gap_median_ms: at(0.5).unwrap_or_default(),
+            gap_p99_ms: at(0.99).unwrap_or_default(),
+            gap_longest_ms: gaps.last().copied().unwrap_or_default(),
+        })
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -65,7 +92,10 @@ impl Outcome {
                 predecessor: term.predecessor.clone(),
                 from_ms: ms(term.began - timeline.from),
                 to_ms: ms(term.ended - timeline.from),
-                ended_by: ended_by(term),
+                ended_by: match gap {
+                    Some((_, after, _)) if after.predecessor == "handed-off" => HANDED_OVER,
+                    _ => ended_by(term),
+                },
                 nobody_led_ms: gap.map(|(_, _, length)| ms(*length)),
                 clients_waited_ms: gap
                     .map(|(before, after, _)| ms(evidence.waited(before.ended, after.began))),
@@ -83,6 +113,7 @@ impl Outcome {
             ttl_ms: u64::try_from(args.ttl.as_millis()).unwrap_or(u64::MAX),
             events: emitted.len(),
             terms: terms.collect(),
+            handoffs: Handoffs::of(&evidence),
             refused: timeline.refusals.clone(),
             clients: clients.collect(),
             checks,
@@ -98,7 +129,16 @@ impl Outcome {
             out,
             "  fence  leader  led from      to            ended by      then nobody led   clients waited"
         );
-        for term in &self.terms {
+        let mut in_a_row = 0;
+        for (index, term) in self.terms.iter().enumerate() {
+            in_a_row = if term.ended_by == HANDED_OVER { in_a_row + 1 } else { 0 };
+            let more = self.terms.get(index + 1).is_some_and(|next| next.ended_by == HANDED_OVER);
+            if in_a_row > SHOWN && more {
+                continue;
+            }
+            if in_a_row > SHOWN + 1 {
+                let _ = writeln!(out, "  …      {} more like this", in_a_row - SHOWN - 1);
+            }
             let or_dash = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| brief(ms).to_string());
             let _ = writeln!(
                 out,
@@ -113,8 +153,21 @@ impl Outcome {
             );
         }
         let _ = writeln!(out);
+        if let Some(handoffs) = &self.handoffs {
+            let Handoffs { done, gap_median_ms, gap_p99_ms, gap_longest_ms, .. } = handoffs;
+            let _ = writeln!(
+                out,
+                "  {done} handoffs: nobody led for {} at the median, {} at the 99th percentile, {} at most\n",
+                brief(*gap_median_ms),
+                brief(*gap_p99_ms),
+                brief(*gap_longest_ms),
+            );
+        }
         for client in &self.clients {
-            let fences: Vec<String> = client.fences.iter().map(|f| format!("#{f}")).collect();
+            let mut fences: Vec<String> = client.fences.iter().map(|f| format!("#{f}")).collect();
+            if fences.len() > 8 {
+                fences.splice(3..fences.len() - 1, ["…".to_owned()]);
+            }
             let connections = match client.connections {
                 1 => "1 connection".to_owned(),
                 n => format!("{n} connections"),
@@ -169,6 +222,11 @@ impl Evidence {
         waits.max().unwrap_or_default()
     }
 }
+
+/// What the table says of a term that was handed over.
+const HANDED_OVER: &str = "handoff";
+/// How many of them it shows in a row.
+const SHOWN: usize = 3;
 
 const fn ended_by(term: &Term) -> &'static str {
     match term.end {

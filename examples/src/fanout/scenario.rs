@@ -1,4 +1,5 @@
-//! The play in three acts: a leader is killed, another is frozen past its lease, and the feed ends.
+//! The play in three acts: a leader is killed, another is frozen past its lease, and the feed ends; before that, if it is
+//! asked for, leaders hand over to each other.
 
 use super::{
     args::Args,
@@ -7,6 +8,7 @@ use super::{
     client::Client,
     directory::Directory,
     feed::Feed,
+    handoffs::{Asker, Handed},
     journal::Told,
     report::Report,
     stage::{Player, Stage},
@@ -43,7 +45,8 @@ pub async fn play(
     let upstream = upstream::serve(feed.clone(), directory.clone()).await?;
     let stage = Stage { args, upstream, dir: dir.to_owned(), directory, chronicle: chronicle.clone() };
 
-    let mut run = Run { players: BTreeMap::new(), stage, chronicle, feed, ticker: None };
+    let handoffs = Vec::new();
+    let mut run = Run { players: BTreeMap::new(), stage, chronicle, feed, ticker: None, handoffs };
     for id in run.stage.args.ids() {
         run.players.insert(id.clone(), run.stage.start(&id)?);
     }
@@ -86,6 +89,8 @@ pub async fn play(
         entries,
         ledgers,
         emitted,
+        asked: run.stage.args.handoffs,
+        handoffs: run.handoffs,
         missed,
     })
 }
@@ -97,6 +102,7 @@ struct Run {
     chronicle: Chronicle,
     feed: Feed,
     ticker: Option<Ticker>,
+    handoffs: Vec<Handed>,
 }
 
 /// Why the play stopped.
@@ -123,6 +129,7 @@ impl Run {
         self.kill_the_leader().await?;
         sleep_until(begin + length * 3 / 5).await;
         self.freeze_the_leader().await?;
+        self.hand_over().await?;
         sleep_until(begin + length).await;
         Ok(())
     }
@@ -171,6 +178,26 @@ impl Run {
             entries.iter().find(of_it).map(|_| ())
         };
         self.chronicle.wait_for("a refusal of the woken leader's delivery", AMPLE, refused).await?;
+        Ok(())
+    }
+
+    /// Between the acts: each leader in turn is asked to hand over, and the feed runs on.
+    async fn hand_over(&mut self) -> Result<(), Halt> {
+        let (count, url) = (self.stage.args.handoffs, self.stage.args.store.clone().unwrap_or_default());
+        if count == 0 {
+            return Ok(());
+        }
+        let mut asker = Asker::open(&url).await.map_err(io::Error::other)?;
+        for _ in 0..count {
+            let (leader, fence) = self.leader().await?;
+            let handed = asker.ask(&leader, AMPLE).await.map_err(io::Error::other)?;
+            let done = handed.done;
+            self.handoffs.push(handed);
+            if !done {
+                break;
+            }
+            self.chronicle.wait_for("whoever was handed to", AMPLE, above(fence)).await?;
+        }
         Ok(())
     }
 

@@ -17,13 +17,14 @@ pub struct Story {
     leader: Option<String>,
     vacant_since: Option<Stamp>,
     known: HashSet<String>,
+    handovers: u32,
 }
 
 impl Story {
     /// A story that begins at `from`.
     #[must_use]
     pub fn begin(from: Stamp, colour: bool) -> Self {
-        Self { from, colour, leader: None, vacant_since: None, known: HashSet::new() }
+        Self { from, colour, leader: None, vacant_since: None, known: HashSet::new(), handovers: 0 }
     }
 
     /// The line for an entry, if it is worth one.
@@ -60,6 +61,11 @@ impl Story {
                 let new = self.known.insert(who.clone());
                 (!new).then(|| (None, format!("is back, with {last} events in its journal")))
             }
+            Report::Leading { predecessor, .. } if predecessor == "handed-off" && self.is_old_news() => {
+                self.leader = Some(who.clone());
+                self.vacant_since = None;
+                None
+            }
             Report::Leading { fence, predecessor } => {
                 let gap = match self.vacant_since.take() {
                     Some(since) => format!("; nobody led for {}", Brief(*at - since)),
@@ -72,6 +78,7 @@ impl Story {
                 self.leader = Some(who.clone());
                 Some((good, format!("leads under fence {fence} ({before}{gap})")))
             }
+            Report::Resumed { .. } if self.handovers > TOLD => None,
             Report::Resumed { from, .. } => Some((None, format!("reads the feed from event {from} on"))),
             Report::InHand { fence, to, seq, trusted_ms } => Some((
                 odd,
@@ -85,11 +92,20 @@ impl Story {
             }
             Report::Ended { fence, how, .. } => {
                 self.leader_stops(who, *at);
+                if self.handovers > TOLD {
+                    return None;
+                }
                 Some((None, format!("leads no more under fence {fence}: {how}")))
             }
             Report::Trouble { what } => Some((bad, format!("is in trouble: {what}"))),
             Report::Raised { .. } | Report::TurnedAway { .. } => None,
         }
+    }
+
+    /// After the first few handoffs, only one in so many is told.
+    fn is_old_news(&mut self) -> bool {
+        self.handovers += 1;
+        self.handovers > TOLD && !self.handovers.is_multiple_of(EACH)
     }
 
     fn leader_stops(&mut self, who: &str, at: Stamp) {
@@ -99,6 +115,11 @@ impl Story {
         }
     }
 }
+
+/// So many handoffs are told in full.
+const TOLD: u32 = 3;
+/// And then each of these.
+const EACH: u32 = 50;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use super::{Holding, duration};
 use crate::exit;
 use clap::{Args, Subcommand};
-use leasehold::{LeaseName, ResourceName};
+use leasehold::{LeaseName, ReplicaId, ResourceName};
 use std::{ffi::OsString, time::Duration};
 
 /// What the program can do.
@@ -30,6 +30,13 @@ pub enum Verb {
     /// Write a line per event, vacancy included, until interrupted.
     #[command(after_help = exit::OF_OTHERS)]
     Watch(List),
+    /// Ask whoever leads to hand over, and tell how it goes.
+    ///
+    /// For leases of `elect`, and of services built on the library. The leader asks a candidate, which warms up; then the
+    /// leader's command is asked to end (TERM), and when it has ended the lease is the candidate's, with the note that was
+    /// left. Nobody is forced: see `release` for that.
+    #[command(after_help = exit::OF_HANDOFF)]
+    Handoff(Handoff),
     /// End somebody's claim; the next term learns that it was forced.
     #[command(after_help = exit::OF_OTHERS)]
     Release(Release),
@@ -49,6 +56,14 @@ pub enum Verb {
         /// The verb to explain [default: the program].
         verb: Option<String>,
     },
+}
+
+impl Verb {
+    /// Whether it is there to hold a lease, and so is endangered by what endangers leases.
+    #[must_use]
+    pub const fn holds_leases(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Elect(_))
+    }
 }
 
 /// `run`
@@ -80,6 +95,26 @@ pub struct List {
     #[arg(value_name = "NAME", value_parser = |name: &str| LeaseName::new(name))]
     pub names: Vec<LeaseName>,
     /// Write JSON, one object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `handoff`
+#[derive(Debug, Args)]
+pub struct Handoff {
+    /// The lease.
+    #[arg(value_name = "NAME", value_parser = |name: &str| LeaseName::new(name))]
+    pub name: LeaseName,
+    /// Who shall lead [default: the first candidate that is ready].
+    #[arg(long, value_name = "REPLICA", value_parser = |id: &str| ReplicaId::new(id))]
+    pub to: Option<ReplicaId>,
+    /// How long the leader may take to find a successor and to let its work finish.
+    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = duration::span, allow_hyphen_values = true)]
+    pub within: Duration,
+    /// Why; shown to whoever looks at the leader's events. At most 500 bytes are sent.
+    #[arg(long, value_name = "TEXT", default_value = "asked by an operator")]
+    pub reason: String,
+    /// Write JSON, one object a step.
     #[arg(long)]
     pub json: bool,
 }

@@ -72,6 +72,24 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         heir: Option<String>,
     },
+    /// A handoff went a step on, at this replica.
+    Handoff {
+        /// Which; both replicas tell the same.
+        id: String,
+        /// The step's word.
+        step: &'static str,
+        /// The replica at the other side, where the step has one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+        /// What else there is to say, for people to read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        /// Since this replica was asked.
+        elapsed_ms: u64,
+        /// At the end, if somebody else leads now: how long nobody did, in microseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gap_us: Option<u64>,
+    },
     /// Nobody holds the lease.
     Vacant {
         /// How the last term ended.
@@ -137,6 +155,14 @@ impl Event {
             }
             Happening::Overrun { waited } => Self::Overrun { waited_ms: ms(*waited) },
             Happening::Released { heir } => Self::Released { heir: heir.as_ref().map(ToString::to_string) },
+            Happening::Handoff { id, step, elapsed, gap } => Self::Handoff {
+                id: id.to_string(),
+                step: step.as_str(),
+                to: step.partner().map(ToString::to_string),
+                why: step.why(),
+                elapsed_ms: ms(*elapsed),
+                gap_us: gap.map(|gap| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX)),
+            },
             Happening::StaleRefused { resource, stale } => Self::StaleRefused {
                 resource: resource.to_string(),
                 presented: stale.presented.get(),

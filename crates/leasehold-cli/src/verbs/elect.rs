@@ -1,10 +1,11 @@
 //! `elect`: campaign for ever, run a command whenever leading, end on a signal.
 
-use super::{SHUTDOWN_WITHIN, attendants, duty, timing};
+use super::{attendants, duty, timing};
 use crate::{
     attend::Passing,
     child::Lend,
     cli::{Common, Elect, Holding},
+    closing,
     duty::{Done, Duty},
     exit::Exit,
     say,
@@ -201,7 +202,7 @@ async fn held_by_another(holding: &Holding, session: &Session, node: &Node) {
 async fn step_out(election: &mut Election, node: &Node, grace: Duration) -> bool {
     let term = election.leading();
     // Ends the election like every member of the node; its standings stay readable.
-    let _ = node.shutdown(grace + REAPING + SHUTDOWN_WITHIN).await;
+    let _ = node.shutdown(grace + REAPING + closing::WITHIN).await;
     let lost = async {
         while let Some(stood) = election.standings().next().await {
             // The stream begins with the first term.
@@ -213,5 +214,5 @@ async fn step_out(election: &mut Election, node: &Node, grace: Duration) -> bool
         }
         false
     };
-    timeout(SHUTDOWN_WITHIN, lost).await.unwrap_or(false)
+    timeout(closing::WITHIN, lost).await.unwrap_or(false)
 }

@@ -1,10 +1,11 @@
 //! `run`: hold the lease while a command runs, then end with its status.
 
-use super::{SHUTDOWN_WITHIN, attendants, duty, timing};
+use super::{attendants, duty, timing};
 use crate::{
     attend::Passing,
     child::Lend,
     cli::{Common, Run},
+    closing,
     duty::Done,
     exit::Exit,
     say,
@@ -52,7 +53,7 @@ pub(super) async fn run(run: Run, common: Common) -> Result<Exit, Exit> {
     });
     let held = until_asked_to_end(held, &mut signals, &working, patience(&session, &holding.name)).await;
     // Gives back what a broken-off campaign may have got. What it cannot do in time, expires.
-    let _ = node.shutdown(SHUTDOWN_WITHIN).await;
+    closing::close(&node, &holding.name).await;
     reaper.settle().await;
     let exit = match held {
         Ok(held) => concluded(&holding, held),

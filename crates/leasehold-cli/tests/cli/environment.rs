@@ -55,6 +55,28 @@ fn a_note_goes_to_the_very_next_term_and_to_no_other() {
     assert_eq!(stdout, "none\n");
 }
 
+/// The message names the size that the file has, and the lease is free for the next term, which is given nothing.
+#[test]
+fn a_note_that_is_too_large_is_refused_and_the_lease_is_released() {
+    let store = Store::new();
+    let leave = |bytes: u32| {
+        let script = format!("head -c {bytes} /dev/zero > \"$LEASEHOLD_NOTE_OUT\"");
+        output(&mut store.run(&[], &script))
+    };
+    let next = || {
+        output(&mut store.run(&[], "wc -c < \"${LEASEHOLD_NOTE_IN-/dev/null}\"; echo $LEASEHOLD_PREDECESSOR"))
+    };
+
+    let (status, _, stderr) = leave(300_000);
+    assert_eq!(status, 0, "the work itself was done: {stderr}");
+    assert!(stderr.contains("at most 262144 bytes, this one has 300000"), "{stderr}");
+    assert_eq!(next().1, "0\nreleased\n");
+
+    let (status, _, stderr) = leave(262_144);
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    assert_eq!(next().1, "262144\nreleased\n", "the largest is passed on whole");
+}
+
 #[test]
 fn a_relative_store_is_the_same_from_every_directory() {
     let store = Store::new();

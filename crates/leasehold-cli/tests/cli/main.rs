@@ -9,6 +9,7 @@
 mod ending;
 mod environment;
 mod events;
+mod handoff;
 mod launch;
 mod losing;
 mod parent_death;

@@ -61,8 +61,21 @@ fn run_status_release_and_fence_check_work_as_on_any_store() {
     let mut late = host.run(&["fence", "check", "ledger", "1", "--lease", "job", "--", "echo", "late"]);
     let (code, out, err) = output(&mut late);
     assert!(code == 0 && out.contains("late"), "the mark is 1 still: {code} {out} {err}");
-    let (code, out, _) = output(&mut host.run(&["doctor"]));
-    assert!(code == 0 && out.contains("no-persistence") && out.contains("many hosts"), "{out}");
+}
+
+/// What endangers leases is told to those who hold some, and by `doctor`, once.
+#[test]
+fn a_server_that_forgets_is_told_by_those_who_hold_leases_and_by_doctor_once() {
+    let host = Host::new(Redis::new());
+    let (code, out, err) = output(&mut host.run(&["doctor"]));
+    assert!(code == 0 && out.contains("many hosts"), "{out}");
+    assert_eq!((out.matches("no-persistence").count(), &*err), (1, ""), "{out}");
+    let (code, out, err) = output(&mut host.run(&["run", "job", "--", "sh", "-c", "echo $LEASEHOLD_FENCE"]));
+    assert!(code == 0 && out == "1\n" && err.contains("no-persistence"), "{code} {out} {err}");
+    for question in [&["fence", "check", "ledger", "1", "--lease", "job"][..], &["status"]] {
+        let (code, _, err) = output(&mut host.run(question));
+        assert_eq!((code, &*err), (0, ""), "{question:?}");
+    }
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub struct Ask {
     pub within: Duration,
     /// What becomes of it if nobody takes over.
     pub otherwise: Otherwise,
+    /// How long leadership then stays where it is put, though somebody else may be [preferred](super::Preference). For those
+    /// who have put it there on purpose; zero otherwise.
+    pub stay: Duration,
     /// Who wants it, for people to read.
     pub by: Arc<str>,
     /// Why, for people to read.
@@ -25,18 +28,10 @@ pub struct Ask {
 /// In whose favour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum To {
-    /// Whoever is ready: the preferred one first if there is one, then by rank in the roster.
-    Anyone {
-        /// Asked before all others, if it is a candidate.
-        preferred: Option<ReplicaId>,
-    },
+    /// Whoever is ready, asked in the order of the roster: by priority, then by who has waited longest.
+    Anyone,
     /// This replica, or nobody.
     Replica(ReplicaId),
-}
-
-impl To {
-    /// Anyone, nobody preferred.
-    pub const ANYONE: Self = Self::Anyone { preferred: None };
 }
 
 /// What becomes of the lease if nobody takes over.

@@ -1,6 +1,7 @@
 //! How a handoff came out.
 
 use crate::{Fence, ReplicaId};
+use std::fmt;
 
 /// How a handoff came out. Every handoff has exactly one ending, after [`Plan::longest`](super::Plan::longest) at most.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,6 +18,29 @@ pub enum Ending {
     /// The incumbent leads no more, and the successor was not seen to take over: anyone may lead, as soon as the store
     /// says so.
     Released(Vacated),
+}
+
+impl Ending {
+    /// The word for it: `done`, `aborted`, `vacated`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Done { .. } => "done",
+            Self::Aborted(_) => "aborted",
+            Self::Released(_) => "vacated",
+        }
+    }
+}
+
+/// For people to read: one sentence that says who leads now.
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done { to, fence } => write!(f, "{to} leads now, under fence {fence}"),
+            Self::Aborted(why) => write!(f, "the incumbent still leads: {why}"),
+            Self::Released(why) => write!(f, "the incumbent leads no more: {why}"),
+        }
+    }
 }
 
 /// Why the incumbent still leads.

@@ -85,7 +85,7 @@ impl Incumbent {
         let resuming = matches!(course.stage, Stage::Resuming { .. });
         let leaves = ask.otherwise == Otherwise::Leave;
         // Whoever must leave takes what is under way; whoever wants somebody else must wait.
-        let fits = !resuming && (ask.to == course.ask.to || matches!(ask.to, To::Anyone { .. }));
+        let fits = !resuming && (ask.to == course.ask.to || matches!(ask.to, To::Anyone));
         if !leaves && !fits {
             todo.push(Action::Refuse { id, why: Refusal::Busy(with) });
             return;

@@ -27,7 +27,10 @@ pub struct Letter {
 #[non_exhaustive]
 pub enum Message {
     /// Incumbent: will you take over? Warm up, then answer.
-    Propose,
+    Propose {
+        /// How long leadership is to stay there; see [`Ask::stay`](super::Ask::stay).
+        stay: Duration,
+    },
     /// Successor: I will, at once when you let go.
     Ready,
     /// Successor: I will not, or not any more.

@@ -18,7 +18,7 @@ pub use event::{Action, Event};
 
 use super::{HandoffId, Letter, Message};
 use crate::{Fence, LeaseName, LeaseRecord, LeaseState, Moment, ReplicaId, TraceContext};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Ready to take over.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,6 +28,8 @@ pub struct Successor {
     willing: bool,
     // The highest fence that the record showed: a handoff of a term below it is over.
     highest: Option<Fence>,
+    // Who was seen to hold it, and under which fence: of that term, a proposal by anybody else is forged.
+    holder: Option<(ReplicaId, Fence)>,
     engaged: Option<Engagement>,
     // The handoff that ended here last: its late letters are not taken for news.
     over: Option<HandoffId>,
@@ -43,13 +45,23 @@ struct Engagement {
     trace: TraceContext,
     until: Moment,
     ready: bool,
+    stay: Duration,
 }
 
 impl Successor {
     /// A candidate for `lease`, willing to take over.
     #[must_use]
     pub const fn new(me: ReplicaId, lease: LeaseName) -> Self {
-        Self { me, lease, willing: true, highest: None, engaged: None, over: None, hinted: None }
+        Self {
+            me,
+            lease,
+            willing: true,
+            highest: None,
+            holder: None,
+            engaged: None,
+            over: None,
+            hinted: None,
+        }
     }
 
     /// The handoff that it takes part in.
@@ -90,14 +102,23 @@ impl Successor {
 
     fn letter(&mut self, now: Moment, from: ReplicaId, letter: &Letter, todo: &mut Vec<Action>) {
         let stale = self.highest.is_some_and(|highest| letter.fence < highest);
-        if letter.lease != self.lease || from == self.me || stale || self.over == Some(letter.handoff) {
+        let forged =
+            self.holder.as_ref().is_some_and(|(holder, fence)| *fence == letter.fence && *holder != from);
+        if letter.lease != self.lease
+            || from == self.me
+            || stale
+            || forged
+            || self.over == Some(letter.handoff)
+        {
             return;
         }
         let current = self.engaged.as_ref().filter(|e| e.handoff == letter.handoff && e.with == from);
         match (&letter.message, current) {
             // Asked again: the answer may have been lost.
-            (Message::Propose, Some(engaged)) if engaged.ready => self.reply(now, Message::Ready, todo),
-            (Message::Propose, None) => self.proposed(now, from, letter, todo),
+            (Message::Propose { .. }, Some(engaged)) if engaged.ready => {
+                self.reply(now, Message::Ready, todo);
+            }
+            (Message::Propose { stay }, None) => self.proposed(now, from, letter, *stay, todo),
             (Message::Yours, Some(_)) => todo.push(Action::Bid),
             // We were asked before a restart, perhaps, or our wait is over: the record will say whether it is ours.
             (Message::Yours, None) if self.engaged.is_none() => {
@@ -111,7 +132,14 @@ impl Successor {
         }
     }
 
-    fn proposed(&mut self, now: Moment, from: ReplicaId, letter: &Letter, todo: &mut Vec<Action>) {
+    fn proposed(
+        &mut self,
+        now: Moment,
+        from: ReplicaId,
+        letter: &Letter,
+        stay: Duration,
+        todo: &mut Vec<Action>,
+    ) {
         // Two handoffs of one term, or of two: the later term counts, and of one term the later proposal.
         if self.engaged.as_ref().is_some_and(|engaged| letter.fence < engaged.fence) {
             return;
@@ -126,6 +154,7 @@ impl Successor {
             trace: letter.trace.clone(),
             until,
             ready: false,
+            stay,
         });
         if self.willing {
             todo.push(Action::WarmUp { handoff: letter.handoff, within, trace: letter.trace.clone() });
@@ -146,6 +175,9 @@ impl Successor {
             return;
         }
         self.highest = self.highest.max(record.counter);
+        if let LeaseState::Held { claim, .. } = &record.state {
+            self.holder = Some((claim.replica.clone(), claim.fence));
+        }
         match (&record.state, record.counter) {
             (LeaseState::Reserved { heir, .. }, Some(fence)) if *heir == self.me => self.hint(fence, todo),
             // Somebody's new term: what was proposed under the old one is over.
@@ -159,7 +191,12 @@ impl Successor {
         if self.engaged.as_ref().is_some_and(|engaged| fence > engaged.fence) {
             self.reply(now, Message::Assumed { fence }, todo);
             // What was warmed up is in use now.
-            self.over = self.engaged.take().map(|engaged| engaged.handoff);
+            if let Some(engaged) = self.engaged.take() {
+                self.over = Some(engaged.handoff);
+                if !engaged.stay.is_zero() {
+                    todo.push(Action::Stay { at_least: engaged.stay });
+                }
+            }
         }
     }
 

@@ -25,6 +25,9 @@ pub const MAX_WHY_BYTES: usize = 500;
 /// The longest `remaining` that is believed: nobody plans further, and the reader must not wait for ever.
 pub const MAX_REMAINING: Duration = Duration::from_hours(2);
 
+/// The longest `stay` that is believed.
+pub const MAX_STAY: Duration = Duration::from_hours(24 * 7);
+
 const PREFIX: &str = "handoff.";
 
 /// Why a letter could not be read. It was not acted upon; nothing else follows from it.
@@ -68,8 +71,15 @@ struct Body {
     remaining_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    stay_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     assumed: Option<u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Only this much of a body is promised to be readable in all versions.
@@ -82,12 +92,16 @@ struct Preface {
 #[must_use]
 pub fn seal(letter: &Letter, from: &ReplicaId) -> Envelope {
     let (kind, why, assumed) = match &letter.message {
-        Message::Propose => ("handoff.propose", None, None),
+        Message::Propose { .. } => ("handoff.propose", None, None),
         Message::Ready => ("handoff.ready", None, None),
         Message::Decline { why } => ("handoff.decline", Some(cut(why).to_owned()), None),
         Message::Yours => ("handoff.yours", None, None),
         Message::Assumed { fence } => ("handoff.assumed", None, Some(fence.get())),
         Message::Abort => ("handoff.abort", None, None),
+    };
+    let stay_ms = match &letter.message {
+        Message::Propose { stay } => u64::try_from(stay.min(&MAX_STAY).as_millis()).unwrap_or(u64::MAX),
+        _ => 0,
     };
     let body = Body {
         v: VERSION,
@@ -96,6 +110,7 @@ pub fn seal(letter: &Letter, from: &ReplicaId) -> Envelope {
         fence: letter.fence.get(),
         remaining_ms: u64::try_from(letter.remaining.min(MAX_REMAINING).as_millis()).unwrap_or(u64::MAX),
         why,
+        stay_ms,
         assumed,
     };
     let body = serde_json::to_vec(&body).expect("numbers and strings are always JSON");
@@ -118,11 +133,7 @@ pub fn open(envelope: &Envelope) -> Result<Letter, Unreadable> {
         return Err(Unreadable::TooLarge(envelope.body.len()));
     }
     // First whether it can be read at all: a newer body may have other fields than ours.
-    let Preface { min } = serde_json::from_slice(&envelope.body)
-        .map_err(|_| Unreadable::Damaged("its body is not JSON with a version"))?;
-    if min > VERSION {
-        return Err(Unreadable::TooNew { min });
-    }
+    readable(&envelope.body)?;
     if !matches!(kind, "propose" | "ready" | "decline" | "yours" | "assumed" | "abort") {
         return Err(Unreadable::UnknownKind);
     }
@@ -130,7 +141,7 @@ pub fn open(envelope: &Envelope) -> Result<Letter, Unreadable> {
         serde_json::from_slice(&envelope.body).map_err(|_| Unreadable::Damaged("a field is missing"))?;
     let fence = |number| Fence::new(number).map_err(|_| Unreadable::Damaged("a fence is out of its range"));
     let message = match kind {
-        "propose" => Message::Propose,
+        "propose" => Message::Propose { stay: Duration::from_millis(body.stay_ms).min(MAX_STAY) },
         "ready" => Message::Ready,
         "decline" => Message::Decline { why: Arc::from(cut(body.why.as_deref().unwrap_or_default())) },
         "yours" => Message::Yours,
@@ -152,6 +163,13 @@ pub fn open(envelope: &Envelope) -> Result<Letter, Unreadable> {
     })
 }
 
-fn cut(text: &str) -> &str {
+/// Whether a body is for readers of this version.
+pub(super) fn readable(body: &[u8]) -> Result<(), Unreadable> {
+    let Preface { min } = serde_json::from_slice(body)
+        .map_err(|_| Unreadable::Damaged("its body is not JSON with a version"))?;
+    if min > VERSION { Err(Unreadable::TooNew { min }) } else { Ok(()) }
+}
+
+pub(super) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_WHY_BYTES)]
 }

@@ -34,8 +34,18 @@ pub(super) fn plan() -> Plan {
     Plan { answer: each, quiesce: each, join: each, commit: each, retry: MS * 10, window: each }
 }
 
+pub(super) const PROPOSE: Message = Message::Propose { stay: Duration::ZERO };
+
 pub(super) fn ask(to: To, within: Duration, otherwise: Otherwise) -> Ask {
-    Ask { to, within, otherwise, by: "a test".into(), reason: "a deploy".into(), trace: TraceContext::NONE }
+    Ask {
+        to,
+        within,
+        otherwise,
+        stay: Duration::ZERO,
+        by: "a test".into(),
+        reason: "a deploy".into(),
+        trace: TraceContext::NONE,
+    }
 }
 
 pub(super) fn letter(handoff: u128, term: u64, message: Message) -> Letter {

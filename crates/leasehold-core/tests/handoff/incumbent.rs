@@ -29,7 +29,9 @@ fn heard(incumbent: &mut Incumbent, ms: u64, from: &str, message: Message) -> Ve
 /// Whom these actions propose to.
 fn proposed(todo: &[Action]) -> Vec<String> {
     let sent = todo.iter().filter_map(|action| match action {
-        Action::Send { to, letter } if letter.message == Message::Propose => Some(to.to_string()),
+        Action::Send { to, letter } if matches!(letter.message, Message::Propose { .. }) => {
+            Some(to.to_string())
+        }
         _ => None,
     });
     sent.collect()
@@ -47,9 +49,9 @@ fn releases(todo: &[Action]) -> bool {
 }
 
 #[test]
-fn preferred_then_by_rank_and_never_itself() {
-    let to = To::Anyone { preferred: Some(replica("d")) };
-    let (mut incumbent, todo) = asked(to, MS * 2000, Otherwise::LeadOn, &["a", "b", "c", "b", "d"]);
+fn by_rank_and_never_itself() {
+    let line = ["d", "a", "b", "c", "b", "d"];
+    let (mut incumbent, todo) = asked(To::Anyone, MS * 2000, Otherwise::LeadOn, &line);
     assert_eq!(proposed(&todo), ["d"]);
     let why = "cold".into();
     assert_eq!(proposed(&heard(&mut incumbent, 1, "d", Message::Decline { why })), ["b"]);
@@ -69,12 +71,12 @@ fn what_cannot_be_is_said_at_once_and_the_incumbent_leads_on() {
     for (to, within, roster, why) in [
         (named("a"), MS * 500, &["a", "b"][..], Kept::ToItself),
         (named("z"), MS * 500, &["a", "b"], Kept::NotACandidate),
-        (To::ANYONE, MS * 500, &["a"], Kept::NoCandidates),
-        (To::ANYONE, Duration::ZERO, &["a", "b"], Kept::NoTime),
+        (To::Anyone, MS * 500, &["a"], Kept::NoCandidates),
+        (To::Anyone, Duration::ZERO, &["a", "b"], Kept::NoTime),
     ] {
         let (mut incumbent, todo) = asked(to.clone(), within, Otherwise::LeadOn, roster);
         assert_eq!(ending(&todo), Some(&Ending::Aborted(why)));
-        let again = Event::Asked { id: id(2), ask: ask(To::ANYONE, MS * 500, Otherwise::LeadOn) };
+        let again = Event::Asked { id: id(2), ask: ask(To::Anyone, MS * 500, Otherwise::LeadOn) };
         assert!(incumbent.step(at(1), again).contains(&Action::ReadRoster), "it can be asked again");
         // Whoever must leave leaves without a successor.
         let (incumbent, todo) = asked(to, within, Otherwise::Leave, roster);
@@ -86,7 +88,7 @@ fn what_cannot_be_is_said_at_once_and_the_incumbent_leads_on() {
 
 #[test]
 fn the_release_waits_for_the_join_and_for_nothing_else() {
-    let (mut incumbent, _) = asked(To::ANYONE, MS * 1000, Otherwise::LeadOn, &["b"]);
+    let (mut incumbent, _) = asked(To::Anyone, MS * 1000, Otherwise::LeadOn, &["b"]);
     let todo = heard(&mut incumbent, 5, "b", Message::Ready);
     assert!(todo.contains(&Action::Quiesce { within: MS * 100 }), "{todo:?}");
     let todo = incumbent.step(at(105), Event::Wake);
@@ -104,14 +106,14 @@ fn the_release_waits_for_the_join_and_for_nothing_else() {
 
 #[test]
 fn a_worker_that_never_ends_is_never_released_under() {
-    let (mut incumbent, _) = asked(To::ANYONE, Duration::ZERO, Otherwise::Leave, &["b"]);
+    let (mut incumbent, _) = asked(To::Anyone, Duration::ZERO, Otherwise::Leave, &["b"]);
     let todo = incumbent.step(at(100), Event::Wake);
     assert_eq!(ending(&todo), Some(&Ending::Released(Vacated::Overrun)));
     assert!(!releases(&todo) && !releases(&incumbent.step(at(101), Event::Joined)));
 }
 
 fn committing() -> Incumbent {
-    let (mut incumbent, _) = asked(To::ANYONE, MS * 1000, Otherwise::LeadOn, &["b"]);
+    let (mut incumbent, _) = asked(To::Anyone, MS * 1000, Otherwise::LeadOn, &["b"]);
     heard(&mut incumbent, 5, "b", Message::Ready);
     incumbent.step(at(10), Event::Joined);
     incumbent
@@ -154,7 +156,7 @@ fn a_lost_assumed_is_made_good_by_the_record() {
 
 #[test]
 fn letters_that_are_stale_or_strange_change_nothing() {
-    let (mut incumbent, _) = asked(To::ANYONE, MS * 1000, Otherwise::LeadOn, &["b", "c"]);
+    let (mut incumbent, _) = asked(To::Anyone, MS * 1000, Otherwise::LeadOn, &["b", "c"]);
     let before = incumbent.clone();
     for (from, letter) in [
         ("b", letter(2, 7, Message::Ready)),
@@ -170,7 +172,7 @@ fn letters_that_are_stale_or_strange_change_nothing() {
 
 #[test]
 fn a_successor_that_takes_its_word_back_sends_the_worker_on() {
-    let (mut incumbent, _) = asked(To::ANYONE, MS * 1000, Otherwise::LeadOn, &["b"]);
+    let (mut incumbent, _) = asked(To::Anyone, MS * 1000, Otherwise::LeadOn, &["b"]);
     heard(&mut incumbent, 5, "b", Message::Ready);
     let todo = heard(&mut incumbent, 6, "b", Message::Decline { why: "leaving".into() });
     assert!(todo.contains(&Action::Resume));
@@ -184,7 +186,7 @@ fn a_second_ask_joins_or_is_refused() {
     let c = ask(To::Replica(replica("c")), MS * 1000, Otherwise::LeadOn);
     let todo = incumbent.step(at(1), Event::Asked { id: id(2), ask: c });
     assert!(todo.contains(&Action::Refuse { id: id(2), why: Refusal::Busy(id(1)) }));
-    let leave = ask(To::ANYONE, Duration::ZERO, Otherwise::Leave);
+    let leave = ask(To::Anyone, Duration::ZERO, Otherwise::Leave);
     let todo = incumbent.step(at(2), Event::Asked { id: id(3), ask: leave });
     assert!(todo.contains(&Action::Joins { id: id(3), with: id(1) }));
     assert!(todo.contains(&Action::KillWorker), "no time is left: {todo:?}");
@@ -197,7 +199,7 @@ fn no_plan_and_no_time_is_endless_or_nothing() {
         let mut incumbent = Incumbent::new(replica("a"), lease(), fence(7), plan);
         let longest = Plan::new(plan).longest(Duration::MAX);
         assert!(longest <= Duration::from_hours(5));
-        let ask = ask(To::ANYONE, Duration::MAX, Otherwise::Leave);
+        let ask = ask(To::Anyone, Duration::MAX, Otherwise::Leave);
         incumbent.step(at(0), Event::Asked { id: id(1), ask });
         incumbent.step(at(0), Event::Roster(None));
         for _ in 0..3 {

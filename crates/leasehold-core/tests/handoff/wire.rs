@@ -1,10 +1,11 @@
 //! The bytes of a letter: whole, from older and newer peers, and damaged.
 
-use super::common::{fence, lease, letter, replica};
+use super::common::{PROPOSE, fence, lease, letter, replica};
 use leasehold_core::{
     Envelope, TraceContext,
     handoff::{
-        Letter, Message,
+        HandoffId, Letter, Message, To,
+        request::{self, News, Outcome, Request},
         wire::{MAX_BODY_BYTES, MAX_REMAINING, MAX_WHY_BYTES, Unreadable, open, seal},
     },
 };
@@ -22,7 +23,7 @@ fn all() -> Vec<Letter> {
     let why = "shutting down".into();
     let assumed = Message::Assumed { fence: fence(8) };
     let decline = Message::Decline { why };
-    [Message::Propose, Message::Ready, decline, Message::Yours, assumed, Message::Abort]
+    [PROPOSE, Message::Ready, decline, Message::Yours, assumed, Message::Abort]
         .into_iter()
         .map(|message| Letter { trace: TraceContext::parse(TRACE), ..letter(7, 7, message) })
         .collect()
@@ -41,7 +42,7 @@ fn every_letter_arrives_as_it_was_sent_and_is_small() {
 fn an_old_peer_skips_what_a_newer_one_adds() {
     let body = br#"{"v":9,"min":1,"handoff":"00000000000000000000000000000007","fence":7,"remaining_ms":500,
         "colour":{"red":[1,2]}}"#;
-    assert_eq!(open(&envelope("handoff.propose", body)), Ok(letter(7, 7, Message::Propose)));
+    assert_eq!(open(&envelope("handoff.propose", body)), Ok(letter(7, 7, PROPOSE)));
 }
 
 #[test]
@@ -99,4 +100,74 @@ proptest! {
         let opened = open(&Envelope { body: body.into(), ..sealed });
         prop_assert!(opened.is_err());
     }
+}
+
+fn requests() -> [Request; 2] {
+    [To::Anyone, To::Replica(replica("b"))].map(|to| Request {
+        id: HandoffId::from_u128(7),
+        lease: lease(),
+        to,
+        within: Duration::from_secs(30),
+        reason: "a deploy".into(),
+        trace: TraceContext::parse(TRACE),
+    })
+}
+
+fn news(step: &str) -> News {
+    News {
+        handoff: HandoffId::from_u128(7).to_string(),
+        step: step.into(),
+        to: Some("b".into()),
+        why: None,
+        fence: Some(8),
+        elapsed_ms: 3,
+        gap_us: Some(1500),
+    }
+}
+
+#[test]
+fn a_request_and_its_news_are_read_as_they_were_written() {
+    for request in requests() {
+        let sealed = request::seal(&request, &replica("cli"));
+        assert_eq!(request::open(&sealed), Ok(request));
+        assert_eq!(open(&sealed), Err(Unreadable::UnknownKind), "no letter between incumbent and successor");
+    }
+    for (step, outcome) in [
+        ("proposed", None),
+        ("done", Some(Outcome::Done)),
+        ("aborted", Some(Outcome::Aborted)),
+        ("refused", Some(Outcome::Aborted)),
+        ("vacated", Some(Outcome::Released)),
+        ("a step of a newer program", None),
+    ] {
+        let sealed = request::seal_news(&news(step), &lease(), &replica("a"), &TraceContext::NONE);
+        let opened = request::open_news(&sealed).unwrap();
+        assert_eq!((opened.outcome(), &opened), (outcome, &news(step)));
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_read_is_told_why() {
+    let ask = |body: &str| request::open(&envelope(request::ASK, body.as_bytes()));
+    let id = "0".repeat(31) + "7";
+    assert_eq!(request::open(&envelope(request::NEWS, b"{}")), Err(Unreadable::NotOurs));
+    assert_eq!(ask(r#"{"v":9,"min":9,"petition":1}"#), Err(Unreadable::TooNew { min: 9 }));
+    for damaged in [
+        "",
+        "{}",
+        r#"{"v":1,"min":1}"#,
+        r#"{"v":1,"min":1,"handoff":"x","within_ms":1,"reason":""}"#,
+        &format!(r#"{{"v":1,"min":1,"handoff":"{id}","to":"","within_ms":1,"reason":""}}"#),
+        &format!(r#"{{"v":1,"min":1,"handoff":"{id}","within_ms":-1,"reason":""}}"#),
+    ] {
+        assert!(matches!(ask(damaged), Err(Unreadable::Damaged(_))), "{damaged}");
+    }
+    let large = "x".repeat(10 * 1024 * 1024);
+    assert!(matches!(ask(&large), Err(Unreadable::TooLarge(_))));
+    let zero = News { fence: Some(0), ..news("done") };
+    let sealed = request::seal_news(&zero, &lease(), &replica("a"), &TraceContext::NONE);
+    assert!(matches!(request::open_news(&sealed), Err(Unreadable::Damaged(_))));
+    let long = Request { reason: "ü".repeat(MAX_WHY_BYTES).into(), ..requests()[0].clone() };
+    let opened = request::open(&request::seal(&long, &replica("a"))).unwrap();
+    assert_eq!(opened.reason.len(), MAX_WHY_BYTES);
 }

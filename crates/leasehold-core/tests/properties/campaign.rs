@@ -15,6 +15,7 @@ use std::time::Duration;
 enum Happening {
     Wake,
     Ranked(usize),
+    Invited,
     Sighted(LeaseState, Option<Fence>),
     LookFailed(StoreErrorKind),
     /// To the bid in flight, if there is one.
@@ -80,6 +81,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         5 => (state(), prop::option::of(fence())).prop_map(|(s, counter)| Happening::Sighted(s, counter)),
         2 => error_kind().prop_map(Happening::LookFailed),
         1 => prop_oneof![0..20usize, Just(usize::MAX)].prop_map(Happening::Ranked),
+        1 => Just(Happening::Invited),
     ]
 }
 
@@ -165,6 +167,7 @@ impl Observed {
                 self.looking = false;
             }
             Event::LookFailed(_) => self.looking = false,
+            Event::Invited => self.looking = false,
             Event::Wake | Event::Ranked(_) => {}
         }
         let todo = self.campaign.step(now, event);
@@ -273,6 +276,7 @@ proptest! {
             let event = match happening {
                 Happening::Wake => Event::Wake,
                 Happening::Ranked(rank) => Event::Ranked(rank),
+                Happening::Invited => Event::Invited,
                 Happening::Sighted(state, counter) => Event::Sighted(record(state, counter)),
                 Happening::LookFailed(kind) => {
                     Event::LookFailed(StoreError::new(kind, Verb::Inspect, "memory:"))

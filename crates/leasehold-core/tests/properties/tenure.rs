@@ -179,6 +179,9 @@ impl Observed {
                 Action::Announce(Standing::Lost { .. }) => {
                     prop_assert!(matches!(todo.get(i + 1), Some(Action::End(_))), "lost is the end");
                 }
+                Action::Announce(Standing::HandingOver { .. }) => {
+                    prop_assert!(false, "a tenure hands nothing over");
+                }
                 Action::Announce(Standing::Held { until } | Standing::Jeopardy { until, .. }) => {
                     prop_assert_eq!(*until, self.trusted_until);
                     prop_assert!(*until > self.now, "what is announced as held is held");

@@ -43,6 +43,9 @@ pub(crate) fn standing(standing: &Standing) -> String {
             format!("in jeopardy until {} (store: {})", at(*until), error(e))
         }
         Standing::Jeopardy { until, cause } => format!("in jeopardy until {} ({cause})", at(*until)),
+        Standing::HandingOver { until, step } => {
+            format!("handing over until {} ({})", at(*until), step.as_str())
+        }
         Standing::Lost { cause } => format!("lost ({})", cause.as_str()),
     }
 }

@@ -14,7 +14,7 @@ use crate::error::Fault;
 use leasehold_core::{StoreErrorKind, backoff::Backoff};
 use redis::{ErrorKind, RedisError};
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 use tokio::{
@@ -76,13 +76,16 @@ impl Present {
 /// A connection turned out to be no good: the next one who asks gets another one.
 ///
 /// One to a Cluster is replaced, not removed: it may be good for all servers but one. It finds lost servers again by itself,
-/// but not silent ones.
+/// but not silent ones. It can be replaced on its own runtime only; told on another one, as by a request that was dropped there,
+/// it is removed as well.
 pub(super) fn give_up(shared: &Arc<Shared>, tag: Tag, error: &RedisError) {
     let mut state = shared.present.state();
     let Some(at) = state.made.iter().position(|(_, other)| *other == tag) else { return };
-    if !state.made[at].0.is_to_a_cluster() {
+    let silent = error.is_timeout() || error.kind() == ErrorKind::Parse;
+    let at_home = Handle::try_current().is_ok_and(|here| here.id() == tag.on);
+    if !state.made[at].0.is_to_a_cluster() || silent && !at_home {
         state.made.swap_remove(at);
-    } else if (error.is_timeout() || error.kind() == ErrorKind::Parse) && state.attempt(tag.on).is_none() {
+    } else if silent && state.attempt(tag.on).is_none() {
         connect(&mut state, shared, tag.on);
     }
 }
@@ -182,18 +185,34 @@ fn doubt(shared: &Arc<Shared>, tag: Tag, slot: Option<u16>) {
     if state.doubted.contains(&tag) {
         return;
     }
-    let (mut way, shared) = (way.clone(), Arc::downgrade(shared));
+    let mut way = way.clone();
     state.doubted.push(tag);
+    // A runtime that is ending drops its new tasks at once, and the trial with it.
+    drop(state);
+    let trial = Trial { shared: Arc::downgrade(shared), tag };
     here.spawn(async move {
         // The connection itself waits for an answer no longer than `response_timeout`.
         let answer = way.ping(slot).await;
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(shared) = trial.shared.upgrade() else { return };
         // An error that the server tells is an answer.
         if let Err(error) = answer
             && error.code().is_none()
         {
             give_up(&shared, tag, &error);
         }
-        shared.present.state().doubted.retain(|other| *other != tag);
     });
+}
+
+/// A connection that is being tried out, until that has ended, perhaps with the runtime it was done on.
+struct Trial {
+    shared: Weak<Shared>,
+    tag: Tag,
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.present.state().doubted.retain(|other| *other != self.tag);
+        }
+    }
 }

@@ -22,6 +22,9 @@ local counter = redis.pcall('HGET', KEYS[2], 'counter')
 if type(counter) == 'table' then return {'damaged', KEYS[2], counter.err} end
 local term = call('HGET', KEYS[2], 'term')
 local fate = call('HGET', KEYS[2], 'fate')
+-- Before the first term that was not undone there is none.
+if term == '' then term = nil end
+if not term and fate and not match(fate, '^none ') then fate = nil end
 
 local highest = 0
 if counter then
@@ -35,17 +38,24 @@ if term then
   -- A counter that was set back: the term remembers.
   if fence > highest then highest = fence end
   local ended = not fate or fate == '' or match(fate, '^[%l-]+')
-  if not (ended == true or ended == 'released' or ended == 'handed-off' or ended == 'crashed' or ended == 'forced') then
+  if not (ended == true or ended == 'released' or ended == 'handed-off' or ended == 'crashed' or ended == 'forced'
+      or ended == 'expired') then
     return {'damaged', KEYS[2], 'the end of its term cannot be read'}
   end
 end
 
+local reserved
 if claim then
   local left = call('PTTL', KEYS[1])
   if left < 0 then return {'damaged', KEYS[1], 'it has no expiry'} end
-  local heir = match(claim, '^heir=(%S+)')
+  local heir, after = match(claim, '^heir=(%S+) fence=(%d+)$')
   if heir then
-    if heir ~= ARGV[2] then return {'held', heir, string.format('%.0f', math.max(highest, 1)), left, 1} end
+    local value = number(after)
+    if not value then return {'damaged', KEYS[1], 'its value cannot be read'} end
+    -- A counter that was lost, or set back: the reservation remembers.
+    if value > highest then highest = value end
+    reserved = left
+    if heir ~= ARGV[2] then return {'held', heir, string.format('%.0f', highest), left, 1} end
   else
     local fence, attempt, replica = match(claim, '^fence=(%d+) attempt=(%x+) replica=(%S+)')
     local value = fence and number(fence)
@@ -68,13 +78,16 @@ if claim then
   end
 end
 
--- A request that was on its way for longer than its own term lasted must not begin another one.
+-- A request that was on its way for longer than its own term lasted must not begin another one; nor one that was undone.
 local past = ''
-if term then
-  local mine = ' attempt=' .. ARGV[1] .. ' '
-  local before = call('HGET', KEYS[2], 'past')
-  if string.find(term, mine, 1, true) or before and string.find(before, mine, 1, true) then return {'spent'} end
-  past = (fate and fate ~= '' and fate or 'expired') .. ' ' .. term
+if term or fate then
+  past = fate and fate ~= '' and fate or 'expired'
+  if term then past = past .. ' ' .. term end
+  local known = past .. ' ' .. (call('HGET', KEYS[2], 'past') or '') .. ' '
+  local mine = '=' .. ARGV[1] .. ' '
+  if string.find(known, ' attempt' .. mine, 1, true) or string.find(known, ' undone' .. mine, 1, true) then
+    return {'spent'}
+  end
 end
 
 local witness = ARGV[6]
@@ -96,6 +109,8 @@ if witness then claim = claim .. ' witness=' .. witness end
 local from = fate and match(fate, ' note=(%d+)')
 local stale = not from and term and string.find(term, ' note=', 1, true)
 if from then whose = whose .. ' note=' .. from end
+-- The reservation that this term uses up, until when it would have stood: to restore it, if the grant is undone.
+if reserved then whose = whose .. ' kept=' .. string.format('%.0f', now + reserved) end
 term = 'fence=' .. fence .. ' since=' .. now .. whose .. ' trace=' .. (ARGV[7] or '') .. ' replica=' .. ARGV[2]
 
 -- The first write is one that a full server refuses, so that it refuses all of them.

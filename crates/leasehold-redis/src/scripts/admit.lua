@@ -28,7 +28,7 @@ if mark ~= ARGV[1] then
     local claim = redis.pcall('GET', KEYS[1])
     if type(claim) == 'table' then return {'damaged', KEYS[1], claim.err} end
     for _, text in ipairs({claim or '', redis.call('HGET', KEYS[2], 'term') or ''}) do
-      local issued = number(string.match(text, '^fence=(%d+) '))
+      local issued = number(string.match(text, '^fence=(%d+) ') or string.match(text, '^heir=%S+ fence=(%d+)$'))
       if issued and issued > highest then highest = issued end
     end
   end

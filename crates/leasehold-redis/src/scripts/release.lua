@@ -4,8 +4,8 @@
 -- KEYS: claim, fence.
 -- ARGV: the claim as it must be, or '' for whichever lives; how it ends, and by which request; events channel; then
 -- perhaps heir or '', the heir's window in ms, and a note.
--- Answers 1, or {'ended', fence, replica} where any claim was meant, {'gone', holder, its fence, counter} or
--- {'damaged', key, problem}.
+-- Answers 1, or {'ended', fence, replica} where any claim was meant, {'gone', holder, its fence, counter, last
+-- term's fence} or {'damaged', key, problem}.
 
 local LAST = 9007199254740991 -- 2^53 - 1: up to here a Lua number is exact
 local call, match = redis.call, string.match
@@ -17,17 +17,19 @@ if type(term) == 'table' then return {'damaged', KEYS[2], term.err} end
 
 local expected, fate = ARGV[1], ARGV[2]
 local fence, attempt, replica = match(value or '', '^fence=([1-9]%d*) attempt=(%x+) replica=(%S+)')
-if fence and (#fence > 16 or tonumber(fence) > LAST) or value and not fence and not match(value, '^heir=%S+') then
+if fence and (#fence > 16 or tonumber(fence) > LAST) or value and not fence and not match(value, '^heir=%S+ fence=%d+$') then
   return {'damaged', KEYS[1], 'its value cannot be read'}
 end
 if not fence or value ~= expected and expected ~= ''
   and string.sub(value, 1, #expected + 9) ~= expected .. ' witness=' then
   -- The fate names the request that wrote it: was it this one, of which only the answer was lost?
-  if term and call('HGET', KEYS[2], 'fate') == fate then
+  local kept = term and call('HGET', KEYS[2], 'fate') or ''
+  if kept == fate or string.sub(kept, 1, #fate + 8) == fate .. ' undone=' then
     if expected ~= '' then return 1 end
     return {'ended', match(term, '^fence=(%d+)') or '', match(term, ' replica=(%S+)') or ''}
   end
-  return {'gone', replica or '', fence or '', call('HGET', KEYS[2], 'counter') or ''}
+  local last = match(term or '', '^fence=(%d+) ') or match(value or '', '^heir=%S+ fence=(%d+)$')
+  return {'gone', replica or '', fence or '', call('HGET', KEYS[2], 'counter') or '', last or ''}
 end
 
 local function number(text)
@@ -50,7 +52,7 @@ local counter = call('HGET', KEYS[2], 'counter')
 if not counter or (number(counter) or LAST) < tonumber(fence) then keep('counter', fence) end
 
 local claim, left = '', '-2'
-if ARGV[4] and ARGV[4] ~= '' then claim, left = 'heir=' .. ARGV[4], ARGV[5] end
+if ARGV[4] and ARGV[4] ~= '' then claim, left = 'heir=' .. ARGV[4] .. ' fence=' .. fence, ARGV[5] end
 
 -- What a user may have no right to comes first, as long as nothing is changed that could not be changed back. A full
 -- server refuses whatever needs memory until a script has made some room: there the claim goes first.

@@ -1,7 +1,7 @@
 -- Renews claims, each for itself: one answer a claim, in their order.
 --
 -- KEYS: claim and fence, for each. ARGV: the claim as it must be and its new ttl in ms, for each.
--- An answer is 1, or why not: {'gone', holder, its fence, counter}, {'unwitnessed'}, {'damaged', key, problem}.
+-- An answer is 1, or why not: {'gone', holder, its fence, counter, last term's fence}, {'unwitnessed'}, {'damaged', key, problem}.
 --
 -- Only the first write may end the script by an error: for another one the claims before it would be told as refused.
 
@@ -37,10 +37,11 @@ local function renew(claim, fence, expected, ttl)
   local counter = call('HGET', fence, 'counter')
   if type(counter) == 'table' then return {'damaged', fence, counter.err} end
   local held, replica = match(value or '', '^fence=([1-9]%d*) attempt=%x+ replica=(%S+)')
-  if value and not held and not string.find(value, '^heir=%S+$') then
+  if value and not held and not string.find(value, '^heir=%S+ fence=%d+$') then
     return {'damaged', claim, 'its value cannot be read'}
   end
-  return {'gone', replica or '', held or '', counter or ''}
+  local last = match(call('HGET', fence, 'term') or '', '^fence=(%d+) ') or match(value or '', '^heir=%S+ fence=(%d+)$')
+  return {'gone', replica or '', held or '', counter or '', last or ''}
 end
 
 local answers = {}

@@ -6,7 +6,7 @@ use leasehold_testkit::{
     faults::Proxy,
     redis::{Cluster, Redis},
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 fn place(cluster: &Cluster, name: &str) -> usize {
@@ -214,4 +214,37 @@ async fn a_node_that_is_cut_off_is_found_again_by_callers_in_a_hurry() {
         matches!(store.acquire(&bid("another", "me")).await, Acquire::Granted(_) | Acquire::Held(_))
     })
     .await;
+}
+
+/// A request that began on one runtime is dropped on another one, which ends. The connection that is made for want of an answer
+/// lives where those are who use it.
+#[tokio::test]
+async fn a_connection_is_not_made_on_a_runtime_that_only_dropped_a_request() {
+    let cluster = Cluster::start().await.unwrap();
+    let store = Arc::new(open(&format!("{}?response_timeout=200ms&timeout=200ms", cluster.url())).await);
+    let name = "job";
+    let_go(&store, &win(&store, name).await.claim).await;
+    for node in &cluster.nodes {
+        node.pause();
+    }
+    let asking = store.clone();
+    let mut request = Box::pin(async move { asking.acquire(&bid(name, "me")).await });
+    assert!(timeout(Duration::from_millis(20), &mut request).await.is_err(), "nobody answers");
+    let elsewhere = tokio::task::spawn_blocking(move || {
+        let other = tokio::runtime::Runtime::new().unwrap();
+        other.block_on(async {
+            drop(request);
+            // Time to find out that nobody answers, and to connect.
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        });
+        other
+    });
+    let other = elsewhere.await.unwrap();
+    for node in &cluster.nodes {
+        node.resume();
+    }
+    // What is being connected by now may come to its end.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    other.shutdown_background();
+    eventually("it is reached", async || store.inspect(&lease(name)).await.is_ok()).await;
 }

@@ -1,7 +1,9 @@
 //! Fences over everything that Redis can forget: invariants I1 and I2.
 
 use crate::common::{bid, eventually, keys, lease, open, refused, win, won};
-use leasehold_core::{Admit, Fence, FenceGate, LeaseStore, ResourceName, StoreErrorKind};
+use leasehold_core::{
+    Acquire, Admit, Fence, FenceGate, LeaseStore, Parting, Release, ResourceName, StoreErrorKind,
+};
 use leasehold_testkit::redis::Redis;
 
 /// A candidate that remembers.
@@ -52,6 +54,29 @@ async fn a_claim_alone_still_knows_its_fence() {
     assert_eq!(store.list("").await.unwrap().len(), 1, "it is listed, too");
     crate::common::let_go(&store, &granted.claim).await;
     assert_eq!(win(&store, "job").await.claim.fence.get(), granted.claim.fence.get() + 1);
+}
+
+/// I2: while the lease is kept for an heir, nobody renews and nobody holds; whoever comes next is above the last term.
+#[tokio::test]
+async fn a_reservation_alone_still_knows_the_fence_of_the_term_before() {
+    let server = Redis::new().start().await.unwrap();
+    let store = open(&server.url()).await;
+    for _ in 0..4 {
+        let granted = win(&store, "job").await;
+        crate::common::let_go(&store, &granted.claim).await;
+    }
+    let last = win(&store, "job").await.claim;
+    let heir = crate::common::replica("heir");
+    let parting = Parting { heir: Some((heir, crate::common::TTL)), ..Parting::default() };
+    assert_eq!(store.release(&last, &parting).await, Release::Released);
+    server.cli(&["DEL", "leasehold:{job}:fence"]);
+    assert_eq!(store.inspect(&lease("job")).await.unwrap().counter, Some(last.fence));
+    let answer = store.acquire(&bid("job", "other")).await;
+    assert!(matches!(&answer, Acquire::Held(held) if held.fence == last.fence), "{answer:?}");
+    let disk = ResourceName::new("disk").unwrap();
+    assert_eq!(store.admit(&disk, &lease("job"), last.fence).await, Admit::Accepted, "it was issued");
+    let next = won(store.acquire(&bid("job", "heir")).await);
+    assert_eq!(next.claim.fence.get(), last.fence.get() + 1);
 }
 
 /// A counter that somebody set back: the last term remembers its own.

@@ -4,6 +4,7 @@ use crate::common::{bid, eventually, let_go, open, round, win};
 use leasehold_core::{Acquire, LeaseStore, Renew, Roster, StoreErrorKind};
 use leasehold_redis::{Config, RedisStore};
 use leasehold_testkit::redis::{Cluster, Redis, Sentinels};
+use tokio::io::AsyncWriteExt;
 
 /// As `docs/semantics/redis.md` gives it.
 pub(crate) const ACL: &str = "resetkeys ~leasehold:* resetchannels &leasehold:* -@all +eval +evalsha +get +set +pttl +pexpire \
@@ -265,22 +266,25 @@ async fn a_node_of_a_cluster_by_itself_says_what_to_write_instead() {
     assert!(error.to_string().contains("redis+cluster://"), "{error}");
 }
 
+/// Whoever reads the error knows what to change in the address.
 #[tokio::test]
-async fn a_grant_that_too_few_replicas_have_is_none() {
-    let primary = Redis::new().start().await.unwrap();
-    let address = format!("{}?wait=1&wait_timeout=200ms", primary.url());
-    let store = open(&address).await;
-    let alone = store.acquire(&bid("job", "me")).await;
-    let Acquire::Refused(error) = alone else { panic!("{alone:?}") };
-    assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
-    let replica = Redis::new().replica_of(&primary).start().await.unwrap();
-    eventually("the replica follows", async || {
-        primary.cli(&["INFO", "replication"]).text().contains("state=online")
-    })
-    .await;
-    eventually("a grant that the replica has", async || {
-        matches!(store.acquire(&bid("job", "me")).await, Acquire::Granted(_))
-    })
-    .await;
-    assert_eq!(replica.cli(&["EXISTS", "leasehold:{job}:claim"]).number(), Some(1));
+async fn an_address_of_something_else_says_so_in_words() {
+    let server = Redis::new().start().await.unwrap();
+    let error = RedisStore::open(&format!("rediss://{}?timeout=200ms", server.addr())).await.unwrap_err();
+    assert!(error.to_string().contains("begins with redis, not rediss"), "{error}");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.ok();
+        }
+    });
+    for address in
+        [format!("redis://{addr}"), format!("redis+cluster://{addr}"), format!("redis+sentinel://{addr}/m")]
+    {
+        let error = RedisStore::open(&address).await.unwrap_err();
+        assert_eq!(*error.kind(), StoreErrorKind::Unreachable, "{error}");
+        let text = error.to_string();
+        assert!(text.ends_with("what answers there does not speak the protocol of Redis"), "{text}");
+    }
 }

@@ -133,22 +133,3 @@ async fn who_may_not_wait_for_replicas_is_granted_nothing_and_told_why() {
         assert_eq!(keys(&server), ["leasehold:{job}:fence"]);
     }
 }
-
-/// I9: the note waits for the very next term, and a grant that was taken back was none.
-#[tokio::test]
-async fn a_grant_that_too_few_replicas_have_gives_the_note_back() {
-    let server = Redis::new().start().await.unwrap();
-    let (plain, careful) =
-        (open(&server.url()).await, open(&format!("{}?wait=1&wait_timeout=10ms", server.url())).await);
-    let granted = win(&plain, "job").await;
-    let note = Note::new(granted.claim.fence, &b"state"[..]).unwrap();
-    let parting = Parting { note: Some(note.clone()), ..Parting::default() };
-    assert_eq!(plain.release(&granted.claim, &parting).await, Release::Released);
-    for _ in 0..2 {
-        let kind = refused(careful.acquire(&bid("job", "me")).await);
-        assert!(matches!(kind, StoreErrorKind::NotWriting(_)), "{kind:?}");
-    }
-    let next = win(&plain, "job").await;
-    assert_eq!(next.claim.fence.get(), 4);
-    assert_eq!(next.inherited, Some(note), "as it was written, under the fence of its writer");
-}

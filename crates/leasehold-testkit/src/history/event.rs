@@ -64,6 +64,8 @@ pub enum What {
         /// Whether it leaves a note.
         note: bool,
     },
+    /// Whoever handed its lease over knows that somebody else leads now, under this fence.
+    HandedOver,
     /// The store keeps a claim, by its own clock, unless it is renewed or ended.
     Held {
         /// The expiry.

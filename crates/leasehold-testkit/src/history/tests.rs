@@ -195,13 +195,14 @@ fn i10_catches_a_vacancy_that_is_not_filled() {
 
 #[test]
 fn a_history_in_which_too_little_happened_fails() {
-    let enough = Traffic { grants: 3, takeovers: 2, expiries: 1, accepted: 3, refused: 1 };
+    let enough = Traffic { grants: 3, takeovers: 2, expiries: 1, handovers: 0, accepted: 3, refused: 1 };
     assert_eq!(enough.check(&sound()), Ok(enough));
     assert!(enough.check(&[]).is_err());
     for more in [
         Traffic { grants: 4, ..enough },
         Traffic { takeovers: 3, ..enough },
         Traffic { expiries: 2, ..enough },
+        Traffic { handovers: 1, ..enough },
         Traffic { accepted: 4, ..enough },
         Traffic { refused: 2, ..enough },
     ] {

@@ -15,6 +15,8 @@ pub struct Traffic {
     pub takeovers: usize,
     /// Terms that began after one that was not given up by its holder.
     pub expiries: usize,
+    /// Handoffs whose incumbent learned who leads now.
+    pub handovers: usize,
     /// Writes that a resource accepted.
     pub accepted: usize,
     /// Writes that a resource refused.
@@ -60,6 +62,7 @@ impl Traffic {
             }
             for event in events {
                 match event.what {
+                    What::HandedOver => traffic.handovers += 1,
                     What::Wrote { accepted: true, .. } => traffic.accepted += 1,
                     What::Wrote { accepted: false, .. } => traffic.refused += 1,
                     _ => {}
@@ -88,6 +91,7 @@ impl Traffic {
             ("grants", found.grants, self.grants),
             ("takeovers", found.takeovers, self.takeovers),
             ("expiries", found.expiries, self.expiries),
+            ("handovers", found.handovers, self.handovers),
             ("accepted writes", found.accepted, self.accepted),
             ("refused writes", found.refused, self.refused),
         ];
@@ -103,6 +107,7 @@ impl std::ops::AddAssign for Traffic {
         self.grants += other.grants;
         self.takeovers += other.takeovers;
         self.expiries += other.expiries;
+        self.handovers += other.handovers;
         self.accepted += other.accepted;
         self.refused += other.refused;
     }

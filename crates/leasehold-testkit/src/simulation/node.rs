@@ -5,7 +5,10 @@ use super::{
     store::{Answer, Request},
 };
 use leasehold_core::{
-    AttemptId, Claim, Fence, LeaseRecord, Moment, ReplicaId, campaign::Campaign, tenure::Tenure,
+    AttemptId, Claim, Fence, LeaseRecord, Moment, ReplicaId,
+    campaign::Campaign,
+    handoff::{HandoffId, Incumbent, Letter, Successor},
+    tenure::Tenure,
 };
 use std::collections::BTreeMap;
 
@@ -21,8 +24,11 @@ pub(super) struct Node {
     pub(super) deferred: Vec<Note>,
     /// Cut off from the network until then.
     pub(super) cut_until: u64,
-    /// The timer that counts; older ones are passed over.
+    /// The timers that count, one for each machine; older ones are passed over.
     pub(super) timer: u64,
+    pub(super) handoff_timer: u64,
+    pub(super) succession_timer: u64,
+    pub(super) successor: Successor,
     /// The highest fence that this process has seen.
     pub(super) floor: Option<Fence>,
     pub(super) pending: BTreeMap<u64, Pending>,
@@ -34,6 +40,8 @@ pub(super) enum Role {
     Down,
     Campaigning(Box<Campaigning>),
     Leading(Box<Leading>),
+    /// Its worker has ended, and its lease is on its way to an heir, or to anyone.
+    Parting(Box<Parting>),
     /// Gave its lease up, and does not want it for a while.
     Resting,
 }
@@ -51,6 +59,17 @@ pub(super) struct Leading {
     pub(super) unit: Option<Unit>,
     /// Ends after the present unit of work.
     pub(super) leaving: bool,
+    /// From the first ask to hand over on.
+    pub(super) incumbent: Option<Incumbent>,
+}
+
+#[derive(Debug)]
+pub(super) struct Parting {
+    pub(super) incumbent: Incumbent,
+    pub(super) claim: Claim,
+    pub(super) note: bool,
+    /// Whether the store was asked to release.
+    pub(super) asked: bool,
 }
 
 /// One unit of work, and when it began by the world's time.
@@ -83,7 +102,27 @@ pub(super) enum Note {
         unit: u64,
     },
     StepDown,
+    HandOff,
     Rested,
+    Letter {
+        from: ReplicaId,
+        letter: Letter,
+    },
+    Roster(Option<Vec<ReplicaId>>),
+    /// The worker of a term that is handed over has ended.
+    Joined,
+    /// It goes on after all.
+    Resumed,
+    Warmed {
+        handoff: HandoffId,
+        warm: bool,
+    },
+    HandoffWake {
+        timer: u64,
+    },
+    SuccessionWake {
+        timer: u64,
+    },
 }
 
 /// A request that waits for its answer.
@@ -99,6 +138,10 @@ pub(super) enum Pending {
         fence: Fence,
     },
     Release,
+    /// The release of a term that is handed over.
+    Parting,
+    /// Does the heir have it?
+    LookForHeir,
     /// What did this attempt leave behind?
     Undo {
         attempt: AttemptId,

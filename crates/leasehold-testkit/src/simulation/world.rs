@@ -2,6 +2,7 @@
 
 mod campaigning;
 mod faults;
+mod handing;
 mod leading;
 mod network;
 
@@ -17,7 +18,10 @@ use super::{
 };
 use crate::history::{Event, What};
 use faults::Fault;
-use leasehold_core::{Claim, LeaseName, Moment, ReplicaId};
+use leasehold_core::{
+    Claim, LeaseName, Moment, ReplicaId,
+    handoff::{Successor, incumbent, successor},
+};
 use std::collections::BTreeMap;
 
 /// Everything, at one time.
@@ -66,8 +70,12 @@ impl World {
     pub(super) fn new(setup: Setup) -> Self {
         let mut dice = Dice::new(setup.seed);
         let name = LeaseName::new("feed").expect("a valid name");
-        let nodes = (0..setup.nodes).map(|n| Node {
-            replica: ReplicaId::new(format!("r{n}")).expect("a valid id"),
+        let replicas = (0..setup.nodes).map(|n| ReplicaId::new(format!("r{n}")).expect("a valid id"));
+        let nodes = replicas.map(|replica| Node {
+            successor: Successor::new(replica.clone(), name.clone()),
+            replica,
+            handoff_timer: 0,
+            succession_timer: 0,
             clock: SkewedClock {
                 origin: 1_000_000_000 * (1 + dice.below(1000)),
                 rate: 1_000_000 - setup.drift + dice.below(2 * setup.drift + 1),
@@ -136,8 +144,12 @@ impl World {
             Note::Wake { .. } => match receiver.role {
                 Role::Campaigning(_) => self.campaign(node, leasehold_core::campaign::Event::Wake),
                 Role::Leading(_) => self.hold(node, leasehold_core::tenure::Event::Wake),
-                Role::Down | Role::Resting => {}
+                Role::Down | Role::Resting | Role::Parting(_) => {}
             },
+            Note::HandoffWake { timer } if timer != receiver.handoff_timer => {}
+            Note::HandoffWake { .. } => self.hand(node, incumbent::Event::Wake),
+            Note::SuccessionWake { timer } if timer != receiver.succession_timer => {}
+            Note::SuccessionWake { .. } => self.succeed(node, successor::Event::Wake),
             Note::Answered { request, answer } => self.answered(node, request, answer),
             Note::Unanswered { request } => self.unanswered(node, request),
             Note::Sighted(record) => self.sighted(node, record),
@@ -145,7 +157,17 @@ impl World {
             Note::BeginWork { fence } => self.begin_work(node, fence),
             Note::EndWork { unit } => self.end_work(node, unit),
             Note::StepDown => self.step_down(node),
-            Note::Rested => self.begin_campaign(node),
+            Note::HandOff => self.hand_off(node),
+            Note::Rested if matches!(receiver.role, Role::Resting) => self.begin_campaign(node),
+            Note::Rested => {}
+            Note::Letter { from, letter } => self.letter(node, from, letter),
+            Note::Roster(roster) => self.hand(node, incumbent::Event::Roster(roster)),
+            Note::Joined => self.hand(node, incumbent::Event::Joined),
+            Note::Resumed => self.hand(node, incumbent::Event::Resumed),
+            Note::Warmed { handoff, warm: true } => self.succeed(node, successor::Event::WarmedUp(handoff)),
+            Note::Warmed { handoff, warm: false } => {
+                self.succeed(node, successor::Event::Unfit { handoff, why: "cold".into() });
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Setting an election up.
 
-use super::{Election, ElectionActor, ElectionArgs, Position, handle::shut};
+use super::{Election, ElectionActor, ElectionArgs, Position, WarmUp, handle::shut};
 use crate::{
     candidate::Manner,
     error::{ConfigError, StartError},
@@ -10,7 +10,7 @@ use crate::{
     terms::{Terms, terms_setters},
     worker::{ActorCrew, BoxError, Crew, TaskCrew, Worker},
 };
-use leasehold_core::{LeaseName, NameError, campaign::Patience};
+use leasehold_core::{LeaseName, NameError, campaign::Patience, handoff::Preference};
 use std::sync::{Arc, atomic::AtomicBool};
 use tokio::sync::watch;
 
@@ -21,6 +21,8 @@ pub struct ElectionBuilder {
     node: Node,
     name: Result<LeaseName, NameError>,
     terms: Terms,
+    warm_up: Option<WarmUp>,
+    preference: Option<Preference>,
 }
 
 /// An election was not started. Nothing was sent to the store.
@@ -38,8 +40,31 @@ pub enum ElectError {
 impl ElectionBuilder {
     terms_setters!();
 
+    /// Hands leadership over, while this replica leads, to a candidate of higher [`priority`](Self::priority), by the rules of
+    /// the [`Preference`], which keep it from flapping. Costs a read of the roster every second to every minute, while
+    /// leading. Default: off, a priority only decides who leads next.
+    pub fn prefer(mut self, preference: Preference) -> Self {
+        self.preference = Some(preference);
+        self
+    }
+
     pub(crate) fn new(node: Node, name: Result<LeaseName, NameError>) -> Self {
-        Self { node, name, terms: Terms::default() }
+        Self { node, name, terms: Terms::default(), warm_up: None, preference: None }
+    }
+
+    /// What this replica does when it is asked to take over, before it says that it is ready: filling caches, opening
+    /// connections. The incumbent leads meanwhile, and asks the next candidate if it takes long (2 s), unless this is the
+    /// only one. An error or a panic declines. The future is dropped when nothing comes of the handoff.
+    ///
+    /// It runs on the runtime of the workers, for each handoff anew, also when the last one was not used. It does not run
+    /// before a term that nobody handed over.
+    pub fn warm_up<F, Fut>(mut self, warm_up: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.warm_up = Some(WarmUp::new(warm_up));
+        self
     }
 
     /// Campaigns from now on, and runs `work` whenever this replica leads.
@@ -88,7 +113,7 @@ impl ElectionBuilder {
         };
         let (standings, stream) = Standings::open();
         let (position, watched) = watch::channel(Position::Campaigning);
-        let longest_end = settings.join_within + settings.release_within;
+        let longest_end = settings.join_within + settings.release_within + settings.taking_over();
         let unconfirmed = Arc::<AtomicBool>::default();
         let ctx = ctx.clone();
         let args = ElectionArgs {
@@ -98,6 +123,8 @@ impl ElectionBuilder {
             crew,
             standings,
             position,
+            warm_up: self.warm_up,
+            preference: self.preference,
             unconfirmed: unconfirmed.clone(),
         };
         let actor = self.node.enrol(ElectionActor, args, shut).await?;

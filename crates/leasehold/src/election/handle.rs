@@ -1,12 +1,17 @@
 //! A running election, in the hands of its user.
 
-use super::ElectionMsg;
+use super::{ElectionMsg, SuccessionMsg};
 use crate::{
     event::WorkerOutcome,
+    handoff::{Asker, HandOffError, Handover, Told},
     node::{Node, Stopped},
     standing::Standings,
 };
-use leasehold_core::{Fence, LeaseName, TraceContext, campaign::Defeat};
+use leasehold_core::{
+    Fence, LeaseName, TraceContext,
+    campaign::Defeat,
+    handoff::{Ask, HandoffId, Otherwise, To},
+};
 use ractor::ActorRef;
 use std::{
     sync::{
@@ -15,7 +20,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// Where a candidate stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,11 +102,70 @@ impl Election {
         &mut self.standings
     }
 
-    /// Gives the present term up, if there is one, and campaigns again after one ttl, so that others may lead. The
-    /// worker has `within` to quiesce, and is then dropped; the lease is released after it has ended.
+    /// Gives the present term up, if there is one: in favour of a candidate that is ready, else to anyone, and then campaigns
+    /// again after one ttl, so that others may lead; at once if somebody else leads already. Half of `within` at most is for finding a successor; the worker has
+    /// what is left of it to quiesce, and is then dropped; the lease is released after it has ended.
     pub fn step_down(&self, within: Duration, reason: &str) {
+        let ask = self.ask(To::Anyone, within, Otherwise::Leave, reason);
+        let _ = self.actor.cast(ElectionMsg::HandOff { ask: Box::new(ask), asker: Asker::nobody() });
+    }
+
+    /// Hands leadership over to another candidate, with the note that the worker leaves: asks it to warm up, has the
+    /// worker finish its unit, joins it, releases the lease in the other's favour, and waits until the other's worker was
+    /// started. See `docs/handoff.md` for the protocol.
+    ///
+    /// `within` is the time for finding a successor and for the worker to finish; the join, the release and the taking over
+    /// have bounds of their own (some seconds). If nobody is ready in time, this replica leads on. Once the worker has been
+    /// asked to finish, it ends in any case, unless the successor withdraws before.
+    ///
+    /// Dropping the future stops nothing: the handoff goes on.
+    ///
+    /// # Errors
+    /// [`HandOffError`] if it was not begun, for this replica does not lead, or a handoff to somebody else is under way; or
+    /// if the election ended before it.
+    pub async fn hand_off(&self, to: To, within: Duration, reason: &str) -> Result<Handover, HandOffError> {
+        let name = || self.name.clone();
+        if self.leading().is_none() {
+            return Err(HandOffError::NotLeading { name: name() });
+        }
+        let (tell, told) = oneshot::channel();
+        let mut tell = Some(tell);
+        let asker = Asker::new(HandoffId::random(), move |news| {
+            let answer = match news {
+                Told::Step { .. } => return,
+                Told::Refused(why) => Err(why),
+                Told::Ended(handover) => Ok(handover.clone()),
+            };
+            if let Some(tell) = tell.take() {
+                let _ = tell.send(answer);
+            }
+        });
+        let ask = Box::new(self.ask(to, within, Otherwise::LeadOn, reason));
+        let asked = self.actor.cast(ElectionMsg::HandOff { ask, asker });
+        asked.map_err(|_| HandOffError::Stopped { name: name() })?;
+        match told.await {
+            Ok(Ok(handover)) => Ok(handover),
+            Ok(Err(why)) => Err(HandOffError::Refused { name: name(), why }),
+            Err(_) => Err(HandOffError::Stopped { name: name() }),
+        }
+    }
+
+    /// From now on this candidate declines to take over when it is asked; `why` is for people to read. It still campaigns
+    /// for a lease that nobody holds.
+    pub fn decline(&self, why: &str) {
+        let _ = self.actor.cast(ElectionMsg::Succession(SuccessionMsg::Unwilling(why.into())));
+    }
+
+    /// From now on this candidate takes over when it is asked, as in the beginning.
+    pub fn accept(&self) {
+        let _ = self.actor.cast(ElectionMsg::Succession(SuccessionMsg::Willing));
+    }
+
+    fn ask(&self, to: To, within: Duration, otherwise: Otherwise, reason: &str) -> Ask {
         let trace = self.node.context().traces.here();
-        let _ = self.actor.cast(ElectionMsg::StepDown { within, reason: reason.into(), trace });
+        let by = self.node.replica().as_str().into();
+        // How long it stays there is for the election to say.
+        Ask { to, within, otherwise, stay: Duration::ZERO, by, reason: reason.into(), trace }
     }
 
     /// Ends the election: the worker has `within` to quiesce, is then dropped, and the lease is released after it has

@@ -1,6 +1,12 @@
 //! The holder's state: where the term stands, and what must happen before its lease may be released.
 
+mod handing;
 mod parting;
+mod quiescing;
+
+pub(crate) use handing::HandMsg;
+
+use handing::Handing;
 
 use super::{HolderArgs, HolderMsg, Renewer, Settings, Stage, Tell, TermReport};
 use crate::{
@@ -12,10 +18,11 @@ use crate::{
     standing::StandingFeed,
     term::Scope,
     watcher::WatcherMsg,
-    worker::Notice,
 };
-use leasehold_core::{Claim, Fence, LostCause, Moment, Standing, TraceContext};
-use ractor::{ActorRef, RpcReplyPort};
+use leasehold_core::{
+    Claim, Fence, LeaseRecord, LostCause, Moment, Note, Standing, TraceContext, handoff::incumbent,
+};
+use ractor::ActorRef;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, task::AbortHandle, time::Instant};
 
@@ -43,14 +50,21 @@ pub(crate) struct Book {
     cause: Option<LostCause>,
     outcome: Option<WorkerOutcome>,
     joined: bool,
+    told_joined: bool,
     note: Option<oneshot::Receiver<Option<Vec<u8>>>>,
+    // What the worker left, once it has ended.
+    left: Option<Note>,
     timer: Option<AbortHandle>,
+    // From the first ask to hand over on.
+    handing: Option<Box<Handing>>,
+    started: Option<Reply<Fence>>,
     lost: Option<Reply<Fence>>,
     done: Option<Reply<TermReport>>,
 }
 
 impl Book {
     pub(super) fn open(me: ActorRef<HolderMsg>, mut args: HolderArgs) -> Self {
+        let started = std::mem::replace(&mut args.started, Reply::new(drop));
         let lost = std::mem::replace(&mut args.lost, Reply::new(drop));
         let done = std::mem::replace(&mut args.done, Reply::new(drop));
         let told = me.clone();
@@ -76,8 +90,12 @@ impl Book {
             cause: None,
             outcome: None,
             joined: false,
+            told_joined: false,
             note: None,
+            left: None,
             timer: None,
+            handing: None,
+            started: Some(started),
             lost: Some(lost),
             done: Some(done),
             args: Some(Box::new(args)),
@@ -110,6 +128,9 @@ impl Book {
 
     pub(super) fn mustered(&mut self, tell: Tell) {
         self.tell = Some(tell);
+        if let Some(started) = self.started.take() {
+            started.send(self.claim().fence);
+        }
         match self.stage {
             // Asked to leave before there was anybody to ask.
             Stage::Quiescing => self.ask(self.asked_within),
@@ -134,78 +155,22 @@ impl Book {
                 let remaining = self.ctx.until(*until);
                 self.event(Happening::Jeopardy { cause: cause.clone(), remaining });
             }
+            // Told by us, not to us.
+            Standing::HandingOver { .. } => {}
             // Usually the renewer's end came first, and told it. Not so while its worker is being joined.
             Standing::Lost { cause } => return self.lose(cause.clone()),
         }
         self.standings.tell(self.claim().fence, standing);
     }
 
-    pub(super) fn last_call(&mut self, within: Duration) {
-        if self.stage == Stage::Leading {
-            // Whatever the worker does now, this term ends because its renewals failed.
-            self.last_called = true;
-            self.quiesce(within, "the end of trust".into(), "renewals fail".into());
-        }
-    }
-
     /// The store is asked at once, so that a forced release, or a rival after a crash that was none, is noticed before the
     /// next renewal is due. A sighting by itself ends nothing: it may be old news.
-    pub(super) fn doubted(&self) {
+    pub(super) fn doubted(&mut self, record: Option<&LeaseRecord>) {
+        if let Some(record) = record {
+            self.sighted(record);
+        }
         if let Some(renewer) = &self.renewer {
             let _ = renewer.cast(RenewerMsg::Doubt);
-        }
-    }
-
-    pub(super) fn leave(&mut self, within: Duration, by: Arc<str>, reason: Arc<str>, trace: TraceContext) {
-        if self.leaving_in == TraceContext::NONE {
-            self.leaving_in = trace;
-        }
-        match self.stage {
-            Stage::Leading => self.quiesce(within, by, reason),
-            // Asked again: the shorter time counts.
-            Stage::Quiescing => self.quiesce_within(within),
-            Stage::Joining | Stage::Ending | Stage::Releasing => {}
-        }
-    }
-
-    fn quiesce(&mut self, within: Duration, by: Arc<str>, reason: Arc<str>) {
-        self.stage = Stage::Quiescing;
-        self.asked_within = within;
-        self.event(Happening::Quiescing { by, reason });
-        if !within.is_zero() {
-            self.ask(within);
-        }
-        self.quiesce_within(within);
-    }
-
-    fn quiesce_within(&mut self, within: Duration) {
-        // Too far to be a moment is further than any trust lasts.
-        let until = Instant::now().checked_add(within);
-        if self.quiesce_until.is_some_and(|earlier| until.is_none_or(|until| earlier <= until)) {
-            return;
-        }
-        self.quiesce_until = until;
-        if within.is_zero() {
-            self.quiesce_over();
-        } else {
-            self.arm(within, || HolderMsg::QuiesceOver);
-        }
-    }
-
-    fn ask(&mut self, within: Duration) {
-        if let Some(tell) = &self.tell {
-            let (port, note) = oneshot::channel();
-            self.note = Some(note);
-            let done: RpcReplyPort<Option<Vec<u8>>> = port.into();
-            (tell.0)(Notice::Quiesce { within, done });
-        }
-    }
-
-    pub(super) fn quiesce_over(&mut self) {
-        if self.stage == Stage::Quiescing {
-            // Its time is over, by its own agreement: the kill shortens nothing that was promised (I4).
-            self.scope.grant.end(self.ending());
-            self.end_worker();
         }
     }
 
@@ -223,6 +188,8 @@ impl Book {
         if self.joined {
             return;
         }
+        // It waits for the same join, and knows the end of that better than "lost".
+        self.hand(incumbent::Event::Wake);
         let waited = self.settings.join_within;
         self.event(Happening::Overrun { waited });
         if self.settings.abort_on_overrun {
@@ -302,6 +269,7 @@ impl Book {
         self.standings.tell(self.claim().fence, Standing::Lost { cause: cause.clone() });
         self.tell_ending();
         self.cause = Some(cause);
+        self.hand(incumbent::Event::Lost);
     }
 
     /// Why the term is over, if nothing else happens before its end.
@@ -325,6 +293,9 @@ impl Book {
         }
         if !self.joined || self.stage == Stage::Releasing {
             return;
+        }
+        if !std::mem::replace(&mut self.told_joined, true) {
+            self.hand(incumbent::Event::Joined);
         }
         match (&self.outcome, &self.renewer) {
             // The parent's word is on its way.

@@ -1,7 +1,7 @@
 //! How a term went.
 
 use crate::event::WorkerOutcome;
-use leasehold_core::{Fence, LostCause, Release};
+use leasehold_core::{Fence, LostCause, Release, handoff::Ending};
 use std::time::Duration;
 
 /// How a term went.
@@ -12,6 +12,8 @@ pub(crate) struct TermReport {
     pub(crate) cause: LostCause,
     pub(crate) release: Option<Release>,
     pub(crate) lasted: Duration,
+    /// How it was handed over, if that was asked for.
+    pub(crate) handed: Option<Ending>,
 }
 
 impl TermReport {

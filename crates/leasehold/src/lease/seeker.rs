@@ -107,6 +107,7 @@ async fn hand_over(args: SeekerArgs, win: Win) {
         standings,
         sent: win.sent,
         remaining: win.remaining,
+        started: Reply::new(drop),
         // Told with the result.
         lost: Reply::new(drop),
         done: Reply::new(move |report| drop(done.send(report))),

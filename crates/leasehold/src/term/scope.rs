@@ -2,6 +2,7 @@
 
 use futures_util::FutureExt;
 use leasehold_core::{Clock, Keeper, Moment, Note, Predecessor, Stale, TraceContext};
+use ractor::RpcReplyPort;
 use std::{
     any::Any,
     panic::AssertUnwindSafe,
@@ -23,7 +24,7 @@ pub(crate) struct Scope {
     pub(crate) acquired_in: TraceContext,
     clock: Arc<dyn Clock>,
     app: Handle,
-    quiesce: Mutex<Option<Duration>>,
+    quiesce: Mutex<Quiesce>,
     // Wakes whoever waits to be asked.
     asked: Notify,
     note: Mutex<Option<Note>>,
@@ -42,6 +43,26 @@ pub(crate) fn panic_text(whose: &str, panic: &(dyn Any + Send)) -> Arc<str> {
     let words =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("{whose} panicked: {}", words.unwrap_or("without words")).into()
+}
+
+/// Whether the worker is to end.
+#[derive(Default)]
+struct Quiesce {
+    // How long it was given, if it is.
+    within: Option<Duration>,
+    // Whether it has seen that.
+    noticed: bool,
+    // To be told once it goes on.
+    resumed: Option<RpcReplyPort<()>>,
+}
+
+impl Quiesce {
+    /// Whoever asks whether it is to end has not ended.
+    fn goes_on(&mut self) {
+        if let Some(resumed) = self.resumed.take() {
+            let _ = resumed.send(());
+        }
+    }
 }
 
 #[derive(Default)]
@@ -72,7 +93,7 @@ impl Scope {
             acquired_in,
             clock,
             app,
-            quiesce: Mutex::new(None),
+            quiesce: Mutex::default(),
             asked: Notify::new(),
             note: Mutex::new(None),
             tasks: Mutex::new(Tasks::default()),
@@ -83,17 +104,42 @@ impl Scope {
     }
 
     pub(crate) fn ask_to_quiesce(&self, within: Duration) {
-        *lock(&self.quiesce) = Some(within);
+        lock(&self.quiesce).within = Some(within);
         self.asked.notify_waiters();
     }
 
+    /// The worker need not end after all. `done` is told once it is known to go on: at once if it has not noticed that it was
+    /// to end, else when it waits again to be asked.
+    pub(crate) fn ask_to_resume(&self, done: RpcReplyPort<()>) {
+        let mut quiesce = lock(&self.quiesce);
+        quiesce.within = None;
+        if std::mem::take(&mut quiesce.noticed) {
+            quiesce.resumed = Some(done);
+        } else {
+            let _ = done.send(());
+        }
+    }
+
+    pub(super) fn is_quiescing(&self) -> bool {
+        let mut quiesce = lock(&self.quiesce);
+        let asked = quiesce.within.is_some();
+        quiesce.noticed |= asked;
+        quiesce.goes_on();
+        asked
+    }
+
     pub(super) async fn quiescing(&self) -> Duration {
+        lock(&self.quiesce).goes_on();
         loop {
             let mut asked = pin!(self.asked.notified());
             // In line before looking: whoever is asked between the two hears of it.
             asked.as_mut().enable();
-            if let Some(within) = *lock(&self.quiesce) {
-                return within;
+            {
+                let mut quiesce = lock(&self.quiesce);
+                if let Some(within) = quiesce.within {
+                    quiesce.noticed = true;
+                    return within;
+                }
             }
             asked.await;
         }

@@ -39,7 +39,7 @@ impl Holdings {
         let earlier = self.held.insert(name, Holding { fence, attempt, holder });
         if let Some(earlier) = earlier {
             // Of this process, too, and its lease has been granted again.
-            earlier.doubt();
+            earlier.doubt(None);
         }
         self.listener.get_or_insert_with(|| {
             listen(store.clone(), Scope::Live(self.names.clone()), me.clone(), WatcherMsg::SightedHeld)
@@ -56,7 +56,7 @@ impl Holdings {
 
     pub(super) fn sighted(&self, record: &LeaseRecord) {
         if let Some(holding) = self.held.get(&record.name).filter(|holding| holding.is_doubted_by(record)) {
-            holding.doubt();
+            holding.doubt(Some(record));
         }
     }
 
@@ -77,8 +77,8 @@ impl Holding {
         !is_same && !is_older
     }
 
-    fn doubt(&self) {
-        let _ = self.holder.cast(HolderMsg::Doubted);
+    fn doubt(&self, record: Option<&LeaseRecord>) {
+        let _ = self.holder.cast(HolderMsg::Doubted(record.cloned().map(Box::new)));
     }
 }
 

@@ -41,8 +41,10 @@ where
         let (actor, join) = start(TaskWorker, args, renewer, app)?;
         let tell = Arc::new(move |notice| {
             // A future has no mailbox; what it needs to hear it asks its term for.
-            if let Notice::Quiesce { within, .. } = notice {
-                scope.ask_to_quiesce(within);
+            match notice {
+                Notice::Quiesce { within, .. } => scope.ask_to_quiesce(within),
+                Notice::Resume { done } => scope.ask_to_resume(done),
+                _ => {}
             }
         });
         Ok(Mustered { cell: actor.get_cell(), join, tell })

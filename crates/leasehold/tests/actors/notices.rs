@@ -5,7 +5,7 @@ use super::{
     stage::{MS, SECOND, Stage, TRUST, TTL, assert_at, leads, rests, until},
 };
 use leasehold::{
-    ConfigError, ElectError, Happening, HoldError, LostCause, Notice, Term, Worker, WorkerOutcome,
+    ConfigError, ElectError, Happening, HoldError, LostCause, NoteFault, Notice, Term, Worker, WorkerOutcome,
 };
 use leasehold_core::Verb;
 use leasehold_testkit::Fault;
@@ -28,6 +28,7 @@ async fn a_worker_leaves_a_note_for_the_very_next_term_only() {
     until("it was told", || !notes[1].lock().unwrap().is_empty()).await;
     assert_eq!(*notes[0].lock().unwrap(), ["Quiesce within 5s"]);
     assert_eq!(*notes[1].lock().unwrap(), ["Inherited Note(9 bytes from #1)"]);
+    let _ = first.stop(SECOND).await;
     // Its own term is forced to end, so it leaves nothing; what it inherited is not given on.
     stage.force("l").await;
     let third = stage.node("c").await;
@@ -52,6 +53,25 @@ async fn a_future_leaves_its_note_in_its_term() {
     assert_eq!(node.lease("l").hold(read).await.unwrap().output, None);
 }
 
+/// A rolling upgrade, and one taken back: each program is told what it cannot read, and has it still.
+#[tokio::test(start_paused = true)]
+async fn a_note_has_a_version_and_an_unreadable_one_is_not_lost() {
+    let stage = Stage::new();
+    let node = stage.node("a").await;
+    let leave = |term: Term| async move { term.leave_as(2, &("part", 3)) };
+    node.lease("l").hold(leave).await.unwrap().output.unwrap();
+    let read = |term: Term| async move {
+        let old = term.inherited_as::<String>(1).unwrap_err();
+        (old, term.inherited_as::<(String, u32)>(2), term.inherited().cloned())
+    };
+    let (old, new, raw) = node.lease("l").hold(read).await.unwrap().output;
+    assert_eq!(new.unwrap(), Some(("part".to_owned(), 3)));
+    assert_eq!(old.fault, NoteFault::Version { found: 2, wanted: 1 });
+    assert_eq!(Some(old.note), raw);
+    let none = |term: Term| async move { term.inherited_as::<String>(1) };
+    assert_eq!(node.lease("l").hold(none).await.unwrap().output.unwrap(), None);
+}
+
 /// A worker that ignores what it is told is killed at the end of its time, and its lease is released after that.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_ignores_quiesce_is_killed_at_the_end_of_its_time() {
@@ -66,6 +86,22 @@ async fn a_worker_that_ignores_quiesce_is_killed_at_the_end_of_its_time() {
     assert_at(Instant::now(), begun + 3 * SECOND);
     assert_eq!(log.names(), ["campaigning", "acquired", "quiescing", "worker-ended", "released"]);
     assert_eq!(*notes.lock().unwrap(), ["Quiesce within 3s"]);
+}
+
+/// A worker in its last call has until the end of trust; whoever stops the election gives it less.
+#[tokio::test(start_paused = true)]
+async fn a_stop_shortens_a_last_call() {
+    let stage = Stage::new();
+    let (node, log) = stage.told("a").await;
+    let notes = Notes::default();
+    let election = node.election("l").grace(5 * SECOND).run(clockwork(Habits::Deaf, &notes)).await.unwrap();
+    leads(&election).await;
+    stage.faults.always(Verb::Renew, Fault::LoseRequest);
+    until("its last call", || log.count("quiescing") == 1).await;
+    let begun = Instant::now();
+    let _ = election.stop(SECOND).await;
+    assert_at(Instant::now(), begun + SECOND);
+    assert_eq!(log.count("quiescing"), 1, "asked once");
 }
 
 /// Told once a trouble, while there is time to act.

@@ -222,6 +222,7 @@ async fn the_standings_of_a_term_are_in_order_and_end_with_its_end() {
         .map(|standing| match standing {
             Standing::Held { .. } => "held",
             Standing::Jeopardy { .. } => "jeopardy",
+            Standing::HandingOver { .. } => "handing over",
             Standing::Lost { .. } => "lost",
         })
         .collect();

@@ -89,9 +89,10 @@ impl Log {
         self.0.lock().unwrap().clone()
     }
 
-    /// The names of what happened, renewals left out.
+    /// The names of what happened, renewals and the steps of handoffs left out.
     pub(crate) fn names(&self) -> Vec<&'static str> {
-        self.all().iter().map(|(_, event)| event.what.name()).filter(|name| *name != "renewed").collect()
+        let names = self.all().into_iter().map(|(_, event)| event.what.name());
+        names.filter(|name| !matches!(*name, "renewed" | "handoff")).collect()
     }
 
     pub(crate) fn count(&self, name: &str) -> usize {

@@ -41,7 +41,7 @@ impl Voice {
             Standing::Held { until } => What::StoodHeld { until: until.as_nanos() },
             Standing::Lost { cause } => What::StoodLost { cause: cause.as_str().into() },
             // Told by the event.
-            Standing::Jeopardy { .. } => return,
+            Standing::Jeopardy { .. } | Standing::HandingOver { .. } => return,
         };
         self.say(Some(stood.fence.get()), what);
     }

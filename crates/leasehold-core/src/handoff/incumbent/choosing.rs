@@ -44,12 +44,11 @@ impl Incumbent {
                 ranked.push(named.clone());
                 Kept::NotACandidate
             }
-            (To::Anyone { preferred }, roster) => {
+            (To::Anyone, roster) => {
                 for replica in roster.unwrap_or_default() {
-                    let at = if preferred.as_ref() == Some(&replica) { 0 } else { ranked.len() };
                     // Two processes with one id have one inbox.
                     if replica != self.me && !ranked.contains(&replica) {
-                        ranked.insert(at, replica);
+                        ranked.push(replica);
                     }
                 }
                 Kept::NoCandidates
@@ -64,12 +63,13 @@ impl Incumbent {
     pub(super) fn next(&mut self, now: Moment, todo: &mut Vec<Action>) {
         let silent_at = now.after(self.plan.answer);
         let Some(course) = &mut self.course else { return };
+        let propose = Message::Propose { stay: course.ask.stay };
         let Stage::Choosing { line, .. } = &mut course.stage else { return };
         match line.left.pop() {
             Some(replica) => {
                 line.asked = Some((replica.clone(), silent_at));
                 todo.push(Action::Tell(Step::Proposed(replica.clone())));
-                self.send(now, replica, Message::Propose, todo);
+                self.send(now, replica, propose, todo);
             }
             None => {
                 // It declined: there is nothing to tell it.
@@ -83,13 +83,14 @@ impl Incumbent {
     pub(super) fn silent(&mut self, now: Moment, todo: &mut Vec<Action>) {
         let silent_at = now.after(self.plan.answer);
         let Some(course) = &mut self.course else { return };
+        let propose = Message::Propose { stay: course.ask.stay };
         let Stage::Choosing { line, .. } = &mut course.stage else { return };
         let Some((replica, at)) = &mut line.asked else { return };
         let replica = replica.clone();
         if line.left.is_empty() {
             // Nobody comes after it: it is asked again, for a letter may have been lost, until the time is over.
             *at = silent_at;
-            self.send(now, replica, Message::Propose, todo);
+            self.send(now, replica, propose, todo);
         } else {
             todo.push(Action::Tell(Step::Silent(replica)));
             self.abandon(now, todo);

@@ -64,6 +64,11 @@ pub enum Action {
         /// What.
         letter: Letter,
     },
+    /// Leadership was put here on purpose: for this long, no candidate is [preferred](super::super::Preference).
+    Stay {
+        /// From now on.
+        at_least: Duration,
+    },
     /// Send [`Event::Wake`] at this moment. The latest one counts.
     WakeAt(Moment),
 }

@@ -60,7 +60,7 @@ impl Bounds {
         Self {
             title,
             replicas: 2,
-            to: To::ANYONE,
+            to: To::Anyone,
             otherwise: Otherwise::LeadOn,
             within: each * 2,
             plan,

@@ -37,7 +37,7 @@ impl Bounds {
                 Action::Send { to, letter } => letters.push((to, letter)),
                 // A bid is possible at any time here.
                 Action::Bid => believes = yours && self.mutation == Mutation::YoursIsAGrant,
-                Action::WakeAt(_) => {}
+                Action::WakeAt(_) | Action::Stay { .. } => {}
             }
         }
         for (to, letter) in letters {

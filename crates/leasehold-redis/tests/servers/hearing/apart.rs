@@ -92,7 +92,7 @@ async fn a_damaged_lease_is_told_once_and_shown_when_it_is_repaired() {
     let Sighting::State(seen) = next(&mut watch).await else { panic!("told before") };
     assert_eq!(seen.claim(), Some(&granted.claim));
     // The repair tells nobody: whoever waits finds it by looking again.
-    server.cli(&["SET", "leasehold:{bad}:claim", "heir=somebody", "PX", "3600000"]);
+    server.cli(&["SET", "leasehold:{bad}:claim", "heir=somebody fence=1", "PX", "3600000"]);
     let Sighting::State(seen) = next(&mut watch).await else { panic!("told before") };
     assert!(matches!(seen.state, LeaseState::Reserved { .. }), "{seen:?}");
 }

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use leasehold_core::{
-    Acquire, Bid, Fence, Granted, Moment, Parting, Predecessor, Renew, StoreError, StoreErrorKind,
+    Acquire, Bid, Fence, Granted, Moment, Parting, Predecessor, Release, Renew, StoreError, StoreErrorKind,
     TraceContext, Verb,
     campaign::{self, Action, Campaign, Event, Patience, Wish},
 };
@@ -124,6 +124,8 @@ impl World {
                 self.renewal_answered(node, sent, fence, answer);
             }
             (Pending::Release, Answer::Release(_)) => {}
+            (Pending::Parting, Answer::Release(answer)) => self.parted(node, Some(answer)),
+            (Pending::LookForHeir, Answer::Look(record)) => self.sighted_in_handoff(node, &record),
             (Pending::Undo { attempt, until }, Answer::Look(record)) => {
                 if let Some(claim) = record.claim()
                     && claim.attempt == attempt
@@ -148,7 +150,10 @@ impl World {
             (Pending::Renewal { sent, fence }, Answer::Refused) => {
                 self.renewal_answered(node, sent, fence, Renew::Refused(unreachable(Verb::Renew)));
             }
-            (Pending::Release, Answer::Refused) => {}
+            (Pending::Release | Pending::LookForHeir, Answer::Refused) => {}
+            (Pending::Parting, Answer::Refused) => {
+                self.parted(node, Some(Release::Refused(unreachable(Verb::Release))));
+            }
             (undo @ Pending::Undo { .. }, Answer::Refused) => self.retry_undo(node, undo),
             (pending, answer) => panic!("{answer:?} answers nothing that waits as {pending:?}"),
         }
@@ -175,7 +180,8 @@ impl World {
             }
             Pending::Look => self.campaign(node, Event::LookFailed(silence(Verb::Inspect))),
             undo @ Pending::Undo { .. } => self.retry_undo(node, undo),
-            Pending::Bid { .. } | Pending::Renewal { .. } | Pending::Release => {}
+            Pending::Parting => self.parted(node, None),
+            Pending::Bid { .. } | Pending::Renewal { .. } | Pending::Release | Pending::LookForHeir => {}
         }
     }
 

@@ -37,6 +37,7 @@ pub(super) enum Fault {
         refuses: bool,
     },
     StepDown,
+    HandOff,
     /// All faults end.
     Heal,
 }
@@ -68,7 +69,8 @@ impl World {
         let end = chaos + self.setup.calm.as_nanos() as u64;
         let mut at = self.gap(self.setup.step_down_every);
         while at < end {
-            self.queue.add(at, Happening::Fault(Fault::StepDown));
+            let fault = if self.dice.per_mille(600) { Fault::HandOff } else { Fault::StepDown };
+            self.queue.add(at, Happening::Fault(fault));
             at += self.gap(self.setup.step_down_every);
         }
     }
@@ -101,19 +103,23 @@ impl World {
                 self.store_down_until = self.now + lasts;
                 self.store_refuses = refuses;
             }
-            Fault::StepDown => {
-                for node in 0..self.nodes.len() {
-                    if matches!(self.nodes[node].role, Role::Leading(_)) {
-                        self.note_at(node, self.now, Note::StepDown);
-                    }
-                }
-            }
+            Fault::StepDown => self.tell_leaders(&Note::StepDown),
+            Fault::HandOff => self.tell_leaders(&Note::HandOff),
             Fault::Heal => self.heal(),
+        }
+    }
+
+    fn tell_leaders(&mut self, note: &Note) {
+        for node in 0..self.nodes.len() {
+            if matches!(self.nodes[node].role, Role::Leading(_)) {
+                self.note_at(node, self.now, note.clone());
+            }
         }
     }
 
     fn start(&mut self, node: usize) {
         if !self.nodes[node].is_up() {
+            self.begin_succession(node);
             self.begin_campaign(node);
         }
     }

@@ -11,6 +11,7 @@ use crate::{
 };
 use leasehold_core::{
     Fence, Granted, LeaseRecord, Moment, Note as Left, Parting, Renew, Renewal,
+    handoff::{incumbent, successor},
     tenure::{Action, Answer, Event, Tenure},
 };
 
@@ -24,9 +25,10 @@ impl World {
         let fence = claim.fence;
         let over = tenure.is_over();
         self.nodes[node].role =
-            Role::Leading(Box::new(Leading { tenure, claim, unit: None, leaving: false }));
+            Role::Leading(Box::new(Leading { tenure, claim, unit: None, leaving: false, incumbent: None }));
         if !over {
             self.log(node, fence.get(), What::WorkerBegan);
+            self.succeed(node, successor::Event::Granted(fence));
             self.note_at(node, self.now, Note::BeginWork { fence });
         }
         self.act(node, todo);
@@ -80,6 +82,7 @@ impl World {
 
     /// The term is over: its worker is killed, and the replica campaigns again.
     fn lose(&mut self, node: usize) {
+        self.hand(node, incumbent::Event::Lost);
         let Role::Leading(term) = std::mem::replace(&mut self.nodes[node].role, Role::Resting) else {
             return;
         };
@@ -119,9 +122,12 @@ impl World {
         let Role::Leading(term) = &mut self.nodes[node].role else { return };
         let Some(done) = term.unit.take_if(|running| running.number == unit) else { return };
         let (claim, leaving) = (term.claim.clone(), term.leaving);
+        let handing = term.incumbent.as_ref().is_some_and(|incumbent| incumbent.handoff().is_some());
         self.log(node, claim.fence.get(), What::Worked { from: done.from });
         self.write(node, &claim);
-        if leaving {
+        if leaving && handing {
+            self.join(node);
+        } else if leaving {
             self.release(node);
         } else {
             self.note_at(node, self.now + pause, Note::BeginWork { fence: claim.fence });
@@ -130,7 +136,9 @@ impl World {
 
     /// A state of the lease was seen, perhaps an old one.
     pub(super) fn sighted(&mut self, node: usize, record: LeaseRecord) {
+        self.sighted_in_handoff(node, &record);
         match &self.nodes[node].role {
+            Role::Parting(_) => {}
             Role::Leading(term) => {
                 let is_older = record.counter.is_some_and(|counter| counter < term.claim.fence);
                 if record.claim() != Some(&term.claim) && !is_older {
@@ -146,7 +154,7 @@ impl World {
     /// Gives the lease up on purpose, after the present unit of work.
     pub(super) fn step_down(&mut self, node: usize) {
         let Role::Leading(term) = &mut self.nodes[node].role else { return };
-        if term.leaving {
+        if term.leaving || term.incumbent.is_some() {
             return;
         }
         term.leaving = true;

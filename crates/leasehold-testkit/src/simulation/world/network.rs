@@ -10,7 +10,7 @@ use std::time::Duration;
 
 impl World {
     /// When the copies of a message arrive: none, one, or two.
-    fn arrivals(&mut self, node: usize) -> Vec<u64> {
+    pub(super) fn arrivals(&mut self, node: usize) -> Vec<u64> {
         let weather = self.weather;
         if self.nodes[node].cut_until > self.now || self.dice.per_mille(weather.loss) {
             return Vec::new();
@@ -74,7 +74,8 @@ impl World {
         let record = self.store.record(Moment::from_nanos(self.now));
         // A renewal is no news to a watcher.
         debug_assert!(!matches!(&record.state, LeaseState::Held { claim, .. } if claim.name != self.name));
-        let leading = (0..self.nodes.len()).filter(|node| matches!(self.nodes[*node].role, Role::Leading(_)));
+        let leading = (0..self.nodes.len())
+            .filter(|node| matches!(self.nodes[*node].role, Role::Leading(_) | Role::Parting(_)));
         for node in self.roster.iter().copied().chain(leading).collect::<Vec<_>>() {
             for at in self.arrivals(node) {
                 self.note_at(node, at, Note::Sighted(record.clone()));

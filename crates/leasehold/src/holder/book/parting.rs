@@ -1,6 +1,6 @@
 //! The end of a term: what it leaves, and its release.
 
-use super::Book;
+use super::{Book, handing};
 use crate::{
     clerk::ClerkMsg,
     event::{Happening, WorkerOutcome},
@@ -8,7 +8,7 @@ use crate::{
     reply::Reply,
     telemetry,
 };
-use leasehold_core::{LostCause, Note, Parting, Release, Standing, TraceContext};
+use leasehold_core::{LostCause, Note, Parting, Release, Standing, TraceContext, handoff::incumbent};
 use std::sync::atomic::Ordering;
 
 impl Book {
@@ -25,10 +25,16 @@ impl Book {
             self.finish(None);
             return;
         }
+        self.left = self.note();
+        self.send_release();
+    }
+
+    pub(super) fn send_release(&mut self) {
         // Also after a loss: if the claim still stands in the store it serves nobody any more. If not, this is a no-op.
         let asked = [&self.leaving_in, &self.scope.acquired_in];
         let trace = asked.into_iter().find(|t| **t != TraceContext::NONE).cloned().unwrap_or_default();
-        let parting = Parting { heir: None, note: self.note(), trace };
+        let heir = self.handing.as_ref().and_then(|handing| handing.heir.clone());
+        let parting = Parting { heir, note: self.left.clone(), trace };
         let me = self.me.clone();
         let message = ClerkMsg::Release {
             claim: self.claim().clone(),
@@ -57,15 +63,33 @@ impl Book {
 
     pub(in crate::holder) fn released(&mut self, answer: Release) {
         match &answer {
-            Release::Released => self.event(Happening::Released { heir: None }),
+            Release::Released => {
+                let heir = self.handing.as_ref().and_then(|handing| handing.heir.as_ref());
+                let heir = heir.map(|(heir, _)| heir.clone());
+                self.event(Happening::Released { heir });
+            }
             // The worker finished, but the lease had gone before: what it did last was not covered by it.
             Release::NotHolder(over) => self.lose(LostCause::NotHolder(over.clone())),
             Release::Refused(_) | Release::Unknown(_) => {}
         }
-        self.finish(Some(answer));
+        match &mut self.handing {
+            // The term is over; how it went is told once it is known who took over.
+            Some(handing) if handing.ending.is_none() => {
+                let parted = handing::parted(&answer);
+                handing.answer = Some(answer);
+                if !matches!(
+                    parted,
+                    incumbent::Event::Parted(incumbent::Answer::Refused | incumbent::Answer::Unknown)
+                ) {
+                    self.told_over();
+                }
+                self.hand(parted);
+            }
+            _ => self.finish(Some(answer)),
+        }
     }
 
-    fn finish(&mut self, release: Option<Release>) {
+    pub(super) fn finish(&mut self, release: Option<Release>) {
         let fence = self.claim().fence;
         let cause = self.told_over();
         if release.is_none() && !TermReport::is_confirmed(&cause, None) {
@@ -75,7 +99,8 @@ impl Book {
         let worker = self.outcome.clone().unwrap_or(WorkerOutcome::Killed);
         let lasted = self.ctx.now().since(self.begun);
         if let Some(done) = self.done.take() {
-            done.send(TermReport { fence, worker, cause, release, lasted });
+            let handed = self.handing.as_ref().and_then(|handing| handing.ending.clone());
+            done.send(TermReport { fence, worker, cause, release, lasted, handed });
         }
         self.me.stop(None);
     }
