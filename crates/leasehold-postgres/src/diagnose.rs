@@ -3,11 +3,14 @@
 use crate::{
     error::{Failure, Fault},
     link::{Again, Link, connect, drive},
+    pinned::{backend, pinned},
 };
 use leasehold_core::{Finding, Severity};
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 use tokio::time::timeout;
-use tokio_postgres::SimpleQueryMessage;
+
+/// The longest wait for a session of the server, while it is looked whether a pooler stands before it.
+const LONGEST_LOOK: Duration = Duration::from_millis(500);
 
 /// Settings that are looked at.
 const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', \
@@ -52,28 +55,23 @@ pub(crate) async fn warn(link: &Link) {
     }
 }
 
-/// Whether two open connections have one process of the server: a pooler changes servers between transactions.
+/// Whether a pooler changes servers between transactions.
 async fn is_pooled(link: &Link) -> Result<bool, Failure> {
-    let who = "SELECT pg_backend_pid()::text";
-    let (client, connection) = connect(link.config()).await?;
-    let serving = tokio::spawn(drive(connection));
-    let patience = link.config().response_timeout;
-    let pid = async || -> Result<Option<String>, Failure> {
-        let answer = timeout(patience, client.simple_query(who)).await;
-        let answer = answer.map_err(|_| Fault::Silence(patience))?.map_err(Fault::from)?;
-        let row = answer.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        });
-        Ok(row.and_then(|row| row.get(0)).map(str::to_owned))
+    let (ours, our_connection) = connect(link.config()).await?;
+    let (other, other_connection) = connect(link.config()).await?;
+    let driving = tokio::spawn(async { tokio::join!(drive(our_connection), drive(other_connection)) });
+    let looked = async {
+        let first = backend(&ours).await?;
+        pinned(&ours, first, &other, LONGEST_LOOK).await
     };
-    let first = pid().await?;
-    let other = link.ask(who, &[], Again::May).await?;
-    let other: Option<String> = other.first().and_then(|row| row.try_get(0).ok());
-    let is_pooled = first == other || pid().await? != first;
-    drop(client);
-    serving.await.ok();
-    Ok(is_pooled)
+    // Each wait for a session has a bound of its own; this one is for a server that stands still.
+    let looked = timeout(link.config().response_timeout, looked).await;
+    drop((ours, other));
+    driving.await.ok();
+    match looked {
+        Ok(looked) => Ok(!looked?),
+        Err(_) => Err(Fault::Silence(link.config().response_timeout).into()),
+    }
 }
 
 fn capitalized(text: &str) -> String {

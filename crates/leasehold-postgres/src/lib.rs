@@ -53,6 +53,7 @@ mod layout;
 mod link;
 mod look;
 mod mail;
+mod pinned;
 mod release;
 mod renew;
 mod roster;

@@ -8,7 +8,6 @@
 
 mod error;
 mod open;
-mod pinned;
 mod wanted;
 
 pub use error::{NotLocked, SessionLost};

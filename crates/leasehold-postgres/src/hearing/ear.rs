@@ -2,7 +2,8 @@
 
 use crate::{
     error::{Failure, Fault},
-    link::{Again, Link, connect},
+    link::{Again, Link, connect, drive},
+    pinned::pinned,
     texts::Texts,
 };
 use leasehold_core::StoreErrorKind;
@@ -12,6 +13,9 @@ use tokio_postgres::{AsyncMessage, Client, Notification, Row};
 
 /// How many channels go into one request.
 const PORTION: usize = 500;
+
+/// The longest wait for a session of the server, while it is looked whether a pooler stands before it.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
 
 /// What tells which of the server's processes a connection has.
 const WHO: &str = "SELECT pg_backend_pid()";
@@ -60,14 +64,24 @@ impl Ear {
             patience,
         };
         ear.backend = ear.who().await?;
-        // Nobody else has this process, unless a pooler gives it to whoever comes next.
-        let other = link.ask(WHO, &[], Again::May).await?;
-        let other: Option<i32> = other.first().and_then(|row| row.try_get(0).ok());
-        ear.is_pooled = other == Some(ear.backend) || ear.who().await? != ear.backend;
+        ear.is_pooled = !ear.is_pinned(link).await?;
         if ear.is_pooled {
             tracing::warn!(store = %link.address(), "{}", POOLED);
         }
         Ok(ear)
+    }
+
+    /// Whether this connection is one session of the server. For a moment there is a second connection, to find that out;
+    /// where there is no room for it, what can be seen without is taken.
+    async fn is_pinned(&self, link: &Link) -> Result<bool, Failure> {
+        let Ok((other, connection)) = connect(link.config()).await else {
+            return Ok(self.who().await? == self.backend);
+        };
+        let driver = tokio::spawn(drive(connection));
+        let looked = pinned(&self.client, self.backend, &other, self.patience.min(LONGEST_LOOK)).await;
+        drop(other);
+        driver.await.ok();
+        Ok(looked?)
     }
 
     async fn who(&self) -> Result<i32, Failure> {

@@ -37,8 +37,7 @@ impl Opened {
 
     /// The server's process that answers now.
     pub(super) async fn backend(&self) -> Result<i32, Error> {
-        let rows = self.client.query_typed("SELECT pg_backend_pid()", &[]).await?;
-        rows.first().map_or(Ok(0), |row| row.try_get(0))
+        crate::pinned::backend(&self.client).await
     }
 
     /// Why the connection has ended, if it has.

@@ -1,6 +1,7 @@
 //! A session lock, as it is wanted, and the way to it.
 
-use super::{NotLocked, SessionLock, open::Opened, pinned::pinned, trust};
+use super::{NotLocked, SessionLock, open::Opened, trust};
+use crate::pinned::pinned;
 use crate::{key::Key, link::prepared};
 use leasehold_core::{BootClock, Clock, Fence};
 use std::{sync::atomic::AtomicU64, time::Duration};
@@ -127,7 +128,10 @@ impl WantedLock {
             // It was let in and not served, while our first is idle: somebody serves one after the other.
             Err(_) => return Err(NotLocked::Pooled { key: self.key.clone() }),
         };
-        if !pinned(&opened, &other, PATIENCE / 4).await.map_err(self.failed())? {
+        if !pinned(&opened.client, opened.backend, &other.client, PATIENCE / 4)
+            .await
+            .map_err(self.failed())?
+        {
             return Err(NotLocked::Pooled { key: self.key.clone() });
         }
         opened.settle(self.silence).await.map_err(self.failed())?;
